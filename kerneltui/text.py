@@ -1,0 +1,48 @@
+"""Text from outside, made harmless: what reaches the terminal is plain characters and nothing else."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from datetime import datetime
+
+# C0 and C1 controls except tab and newline; escape sequences are taken as a whole first.
+_ESCAPE_SEQUENCE = re.compile(
+    r"(?:\x1b\]|\x9d).*?(?:\x07|\x1b\\|\x9c|$)"  # OSC … BEL or ST
+    r"|\x1b[PX^_].*?(?:\x1b\\|\x9c|$)"  # DCS, SOS, PM, APC
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI
+    r"|\x1b[ -/]*[0-~]",  # two-character sequences
+    re.DOTALL,
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Characters that turn the direction of what follows could make a line read as something else.
+_DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f]")
+
+
+def plain(text: str) -> str:
+    """Return `text` without escape sequences, control characters (but tab and newline) and direction overrides."""
+    return _DIRECTION.sub("", _CONTROL.sub("", _ESCAPE_SEQUENCE.sub("", text)))
+
+
+def plain_line(text: str) -> str:
+    """Return `plain(text)` on one line; of a line rewritten by carriage returns only the last state stays."""
+    lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
+    return " ".join(plain(line) for line in lines).strip()
+
+
+def nearest(name: str, candidates: Iterable[str]) -> str | None:
+    """Return the candidate that is spelled most like `name`, or None where none is close."""
+    found = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """Return "did you mean X?" for the nearest candidate, or an empty string."""
+    close = nearest(name, candidates)
+    return f"did you mean {close}?" if close else ""
+
+
+def now() -> str:
+    """Return the present time as an ISO 8601 string with a time zone, to the millisecond."""
+    return datetime.now().astimezone().isoformat(timespec="milliseconds")
