@@ -1,0 +1,1 @@
+"""What is: the server, the Hub, the model. No opinions."""
