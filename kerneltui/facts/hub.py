@@ -1,0 +1,305 @@
+"""Kernel repositories on the Hugging Face Hub: listing, revisions, variants, metadata.
+
+Names that come from the Hub are kept as they are; `kerneltui.text.plain` makes them fit to be shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from kerneltui.errors import HubError, UsageError
+from kerneltui.facts.hub_errors import Subject, garbage
+from kerneltui.facts.hub_http import MAX_REQUESTS, HubHttp, utils
+from kerneltui.records import Record
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_VERSION_BRANCH = re.compile(r"v(\d+)")
+
+# Errors after which asking on is useless, or makes things worse.
+_HOPELESS = ("rate_limited", "unreachable", "offline", "bad_token")
+
+
+class KernelRepo(Record):
+    """A kernel repository as the Hub's listing tells of it; everything but `id` may be unknown."""
+
+    id: str
+    sha: str | None = None
+    last_modified: str | None = None
+    downloads: int | None = None
+    likes: int | None = None
+    gated: str | bool | None = None
+
+
+class KernelRevision(Record):
+    """A branch or tag of a kernel repository and the commit (40 hex digits) that it points to.
+
+    `kind` is "branch", "tag", or "commit" (then `name` is the commit itself). `date` (ISO 8601) and `title`
+    are those of the commit, None where they were not asked for.
+    """
+
+    repository: str
+    name: str
+    commit: str
+    kind: str = "branch"
+    date: str | None = None
+    title: str | None = None
+
+
+class VariantDecision(Record):
+    """What kernels itself decided on one build variant for a system; `reason` is None when it is accepted."""
+
+    variant: str
+    reason: str | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the variant fits the system."""
+        return self.reason is None
+
+
+class KernelMetadata(Record):
+    """A variant's metadata.json as kernels reads it; `error` says why it could not be read.
+
+    `python_depends` are the names that kernels knows them by, `missing_depends` the packages (by the name
+    that pip installs) that the training interpreter lacks for them. `kernel_depends` are other kernels, as
+    "repository@revision". `arch_error` is kernels' reason when the build does not support the GPU that was
+    asked about, `load_error` when it refuses the build for another reason (it needs a newer kernels, or a
+    dependency that kernels does not know).
+    """
+
+    name: str | None = None
+    id: str | None = None
+    version: int | None = None
+    license: str | None = None
+    python_depends: tuple[str, ...] = ()
+    missing_depends: tuple[str, ...] = ()
+    kernel_depends: tuple[str, ...] = ()
+    kernels_minimum: str | None = None
+    backend: str | None = None
+    archs: tuple[str, ...] = ()
+    arch_error: str | None = None
+    load_error: str | None = None
+    error: str | None = None
+
+
+class KernelBuild(Record):
+    """One revision of a repository judged for one system: what would load, and every variant's decision.
+
+    `variant` is the one that kernels would take, None when none fits. `source` is "hub", or "local" for a
+    kernel that comes through LOCAL_KERNELS; then `commit` is "local" and `content_hash` (SHA-256) tells the
+    content.
+    """
+
+    repository: str
+    revision: str
+    commit: str
+    decisions: tuple[VariantDecision, ...] = ()
+    variant: str | None = None
+    metadata: KernelMetadata | None = None
+    source: str = "hub"
+    content_hash: str | None = None
+
+
+class _Ref(msgspec.Struct, rename="camel"):
+    name: str
+    target_commit: str
+
+
+class _Refs(msgspec.Struct):
+    branches: list[_Ref]
+    tags: list[_Ref]
+
+
+class _Info(msgspec.Struct):
+    sha: str
+
+
+class _Commit(msgspec.Struct):
+    id: str
+    title: str
+    date: str
+
+
+class Hub:
+    """The Hub's kernel repositories. Every method raises HubError; it may be shared between threads.
+
+    `endpoint` and `token` are huggingface_hub's own where they are None. `timeout` is for one answer, in
+    seconds.
+    """
+
+    def __init__(self, endpoint: str | None = None, *, token: str | None = None, timeout: float = 10) -> None:
+        self._http = HubHttp(endpoint, token, timeout)
+        self._variants: dict[tuple[str, str], list[str]] = {}
+
+    @property
+    def endpoint(self) -> str:
+        """The Hub's address."""
+        return self._http.endpoint
+
+    def list_kernels(self, author: str = "kernels-community") -> list[KernelRepo]:
+        """Return the kernel repositories of an organization or user, in the Hub's order."""
+        pages = self._http.pages("/api/kernels", Subject(), {"author": author, "limit": 1000})
+        return [self._repo(item) for page in pages for item in page]
+
+    def revisions(self, repo: str, *, dates: bool = False) -> list[KernelRevision]:
+        """Return version branches (newest first), then other branches, then tags.
+
+        `dates` also asks for the date and title of each commit, one request for each.
+        """
+        reply = self._http.get(f"{_api(repo)}/refs", Subject(repo))
+        refs: _Refs = self._http.decode(reply, _Refs)
+        if not all(_COMMIT.fullmatch(ref.target_commit) for ref in (*refs.branches, *refs.tags)):
+            raise self._http.garbage(reply, "a targetCommit is not a commit")
+        found = [
+            KernelRevision(repository=repo, name=ref.name, commit=ref.target_commit, kind=kind)
+            for kind, refs_of_kind in (("branch", refs.branches), ("tag", refs.tags))
+            for ref in refs_of_kind
+        ]
+        found.sort(key=_age)
+        return self._side_by_side(self._dated, found) if dates else found
+
+    def commits(self, repo: str, revision: str) -> list[KernelRevision]:
+        """Return the newest commits of `revision` (the first page of what the Hub tells), newest first."""
+        reply = self._http.get(_api(repo, "commits", revision), Subject(repo, revision))
+        commits: list[_Commit] = self._http.decode(reply, list[_Commit])
+        return [
+            KernelRevision(repository=repo, name=it.id, commit=it.id, kind="commit", date=it.date, title=it.title)
+            for it in commits
+        ]
+
+    def commit_of(self, repo: str, revision: str) -> str:
+        """Return the commit (40 hex digits) that a branch, tag or commit stands for."""
+        reply = self._http.get(_api(repo, "revision", revision), Subject(repo, revision))
+        info: _Info = self._http.decode(reply, _Info)
+        if not _COMMIT.fullmatch(info.sha):
+            raise self._http.garbage(reply, "its sha is not a commit")
+        return info.sha
+
+    def variants(self, repo: str, revision: str, *, called: str | None = None) -> list[str]:
+        """Return the names of the folders under build/, sorted; those of a commit are asked for once.
+
+        `called` is what an error calls the revision, where the person named a branch and this is its commit.
+        """
+        key = (repo, revision)
+        if key in self._variants:
+            return list(self._variants[key])
+        subject = Subject(repo, called or revision)
+        params = {"recursive": "false", "expand": "false"}
+        pages = self._http.pages(_api(repo, "tree", revision) + "/build", subject, params)
+        entries = [entry for page in pages for entry in page if entry.get("type") == "directory"]
+        names = sorted(str(entry.get("path", "")).rpartition("/")[2] for entry in entries)
+        if _COMMIT.fullmatch(revision):
+            self._variants[key] = names
+        return list(names)
+
+    def metadata(self, repo: str, revision: str, variant: str) -> bytes:
+        """Return a variant's metadata.json as it is on the Hub."""
+        folder = f"/kernels/{_checked(repo)}/resolve/{_quoted(revision)}/build/{_quoted(variant)}"
+        subject = Subject(repo, revision, missing="no_metadata", variant=variant)
+        return self._http.get(f"{folder}/metadata.json", subject).body
+
+    def is_trusted(self, publisher: str) -> bool:
+        """Return whether the Hub calls an organization a trusted kernel publisher; a user is none.
+
+        kernels loads from no other without `trust_remote_code` (transformers: `allow_all_kernels`).
+        """
+        try:
+            reply = self._http.get(f"/api/organizations/{_quoted(publisher)}/overview", Subject())
+        except HubError as error:
+            if error.kind == "not_found":
+                return False
+            raise
+        return self._http.decode(reply, dict[str, Any]).get("trustedKernelPublisher") is True
+
+    def builds_side_by_side(
+        self,
+        wanted: Iterable[tuple[str, str]],
+        *,
+        on_each: Callable[[tuple[str, str], list[str] | HubError], None] | None = None,
+    ) -> dict[tuple[str, str], list[str] | HubError]:
+        """Return `variants` of many (repository, revision) pairs, or the error in its place, 16 at a time.
+
+        `on_each` is called from other threads as soon as one is known. When the Hub is out of reach or
+        refuses more requests, those that were not yet sent get the same error.
+        """
+        over: list[HubError] = []
+
+        def ask(pair: tuple[str, str]) -> list[str] | HubError:
+            try:
+                found: list[str] | HubError = over[0] if over else self.variants(*pair)
+            except HubError as error:
+                if error.kind in _HOPELESS:
+                    over.append(error)
+                found = error
+            if on_each:
+                on_each(pair, found)
+            return found
+
+        pairs = list(dict.fromkeys(wanted))
+        return dict(zip(pairs, self._side_by_side(ask, pairs), strict=True))
+
+    def _side_by_side(self, ask: Callable[[T], R], wanted: list[T]) -> list[R]:
+        with ThreadPoolExecutor(MAX_REQUESTS, thread_name_prefix="hub") as pool:
+            return list(pool.map(ask, wanted))
+
+    def _dated(self, revision: KernelRevision) -> KernelRevision:
+        """Return `revision` with the date and title of its commit."""
+        newest = next(iter(self.commits(revision.repository, revision.commit)), revision)
+        return msgspec.structs.replace(revision, date=newest.date, title=newest.title)
+
+    def _repo(self, item: dict[str, Any]) -> KernelRepo:
+        """Return a listed repository; `id` alone is sure, a value of an unexpected type counts as unknown."""
+        if not isinstance(item.get("id"), str):
+            raise garbage(self.endpoint, "/api/kernels", "a repository without an id")
+        return KernelRepo(
+            id=item["id"],
+            sha=_typed(item, "sha", str),
+            last_modified=_typed(item, "lastModified", str),
+            downloads=_typed(item, "downloads", int),
+            likes=_typed(item, "likes", int),
+            gated=_typed(item, "gated", (str, bool)),
+        )
+
+
+def _checked(repo: str) -> str:
+    """Return `repo`; raises UsageError when it cannot be the name of a kernel repository."""
+    try:
+        utils().validate_repo_id(repo)
+        why = "" if "/" in repo else "The owner is missing."
+    except ValueError as error:
+        why = str(error)
+    if why:
+        hint = "Write owner/name, such as kernels-community/flash-attn2."
+        raise UsageError(f"{repo!r} cannot be a kernel repository", why, hint)
+    return repo
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _api(repo: str, endpoint: str = "", revision: str = "") -> str:
+    path = f"/api/kernels/{_checked(repo)}"
+    return f"{path}/{endpoint}/{_quoted(revision)}" if endpoint else path
+
+
+def _age(revision: KernelRevision) -> tuple[int, int, str]:
+    """Return a key that sorts version branches first, the highest version before others, and tags last."""
+    version = _VERSION_BRANCH.fullmatch(revision.name)
+    if revision.kind == "branch" and version:
+        return 0, -int(version[1]), revision.name
+    return (1 if revision.kind == "branch" else 2), 0, revision.name
+
+
+def _typed(item: dict[str, Any], key: str, kind: Any) -> Any:
+    value = item.get(key)
+    return value if isinstance(value, kind) else None
