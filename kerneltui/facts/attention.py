@@ -1,0 +1,117 @@
+"""What a given `attn_implementation` really loads, by the tables of the installed transformers."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from kerneltui.facts.model import ModelFacts
+from kerneltui.facts.server import Libraries
+from kerneltui.records import Record
+
+# transformers.integrations.hub_kernels.is_kernel, held against it by a contract test.
+_HUB_KERNEL = re.compile(r"^[^/:]+/[^/:]+(?:@[^/:]+)?(?::[^/:]+)?$")
+
+
+class AttentionChoice(Record):
+    """What runs for an `attn_implementation`.
+
+    `kind` is "builtin" (torch or transformers code), "package" (an installed flash-attn), "kernel" (a Hub repository)
+    or "unknown" (transformers will refuse it). `revision` is the branch, tag or commit of a kernel; `pinned` tells
+    whether the person named it. `reason` says how `asked` became `implementation`, None when it is just that.
+    """
+
+    asked: str | None
+    implementation: str
+    kind: Literal["builtin", "package", "kernel", "unknown"]
+    repository: str | None = None
+    revision: str | None = None
+    pinned: bool = False
+    reason: str | None = None
+
+    @property
+    def flash(self) -> bool:
+        """Whether it is a flash attention, which computes in float16 or bfloat16 only."""
+        return self.kind in ("kernel", "package")
+
+
+def resolve_attention(
+    asked: str | None, libraries: Libraries, model: ModelFacts | None, kernels_usable: bool
+) -> AttentionChoice:
+    """Return what transformers makes of `asked` for this model class.
+
+    Source: transformers 5.22.2 `PreTrainedModel._check_and_adjust_attn_implementation` and
+    `load_and_register_attn_kernel`; all tables come from the installed version through `libraries`.
+    """
+    if asked is None:
+        return _default(model)
+    name = asked if asked in libraries.attention_names else asked.removeprefix("paged|")
+    reasons = [] if name == asked else ["the paged| prefix is dropped"]
+    # transformers judges the name for the model, and what came of it again for the model inside it.
+    for _ in range(2):
+        name = _replaced(name, libraries, model, kernels_usable, reasons)
+    reason = "; ".join(dict.fromkeys(reasons)) or None
+    if _HUB_KERNEL.search(name):
+        return _kernel(asked, name, libraries, reason)
+    kind: Literal["builtin", "package", "unknown"] = "builtin" if name in libraries.attention_names else "unknown"
+    if name in libraries.attention_fallbacks and name in libraries.flash_packages:
+        # A native flash name that has neither its package nor a kernel that stands in for it is refused.
+        kind = "package" if libraries.flash_packages[name] else "unknown"
+    return AttentionChoice(asked=asked, implementation=name, kind=kind, reason=reason)
+
+
+def _replaced(
+    name: str, libraries: Libraries, model: ModelFacts | None, kernels_usable: bool, reasons: list[str]
+) -> str:
+    """Return what stands for `name` after the class's own list and the table of stand-ins; adds to `reasons`."""
+    swapped = _compatible(name, libraries, model)
+    if swapped:
+        reasons.append(f"{name} is not among the implementations that this model's class allows")
+        name = swapped
+    fallback = libraries.attention_fallbacks.get(name)
+    usable = kernels_usable and not (model and model.supports_flash is False)
+    if fallback and usable and not libraries.flash_packages.get(name):
+        reasons.append(f"the package for {name} is not installed, so transformers takes {fallback} from the Hub")
+        return fallback
+    return name
+
+
+def _default(model: ModelFacts | None) -> AttentionChoice:
+    eager = model is not None and model.supports_sdpa is False
+    return AttentionChoice(
+        asked=None,
+        implementation="eager" if eager else "sdpa",
+        kind="builtin",
+        reason="none was asked for; " + ("this model's class has no sdpa" if eager else "sdpa is the default"),
+    )
+
+
+def _compatible(name: str, libraries: Libraries, model: ModelFacts | None) -> str | None:
+    """Return the implementation that replaces `name` for a model class with a closed list, or None."""
+    allowed = model.compatible_flash if model else None
+    if not allowed or "flash" not in name or name in allowed:
+        return None
+    cuda = [
+        candidate
+        for candidate in allowed
+        if "cuda" in libraries.attention_devices.get(libraries.attention_fallbacks.get(candidate, candidate), ("cuda",))
+    ]
+    return (cuda or list(allowed))[0]
+
+
+def _kernel(asked: str, name: str, libraries: Libraries, reason: str | None) -> AttentionChoice:
+    repository, _, revision = name.partition(":")[0].partition("@")
+    repository, revision = repository.strip(), revision.strip()
+    if not revision:
+        number = libraries.attention_versions.get(repository, 1)
+        default = f"no revision is named, so transformers takes branch v{number}"
+        reason = f"{reason}; {default}" if reason else default
+    return AttentionChoice(
+        asked=asked,
+        implementation=name,
+        kind="kernel",
+        repository=repository,
+        revision=revision or f"v{number}",
+        pinned=bool(revision),
+        reason=reason,
+    )

@@ -1,0 +1,101 @@
+"""The model: what its configuration says, without its weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kerneltui.errors import KerneltuiError, UsageError
+from kerneltui.interpreter import Asker
+from kerneltui.records import Record, from_builtins
+from kerneltui.text import plain
+
+
+class ModelFacts(Record):
+    """A model's configuration as the installed transformers reads it; None where it does not say.
+
+    `head_dims` are all head dimensions of its layer kinds, largest first; `window` is in tokens; the `supports_…` and
+    `compatible_flash` flags are those of the first named class, None where this transformers lacks the class.
+    """
+
+    model_type: str
+    architectures: tuple[str, ...] = ()
+    layers: int | None = None
+    hidden_size: int | None = None
+    heads: int | None = None
+    kv_heads: int | None = None
+    head_dims: tuple[int, ...] = ()
+    vocabulary: int | None = None
+    context: int | None = None
+    window: int | None = None
+    softcap: float | None = None
+    layer_types: tuple[str, ...] = ()
+    dtype: str | None = None
+    supports_flash: bool | None = None
+    supports_sdpa: bool | None = None
+    supports_flex: bool | None = None
+    compatible_flash: tuple[str, ...] | None = None
+
+    @property
+    def grouped(self) -> bool:
+        """Whether several query heads share one key/value head (GQA or MQA)."""
+        return bool(self.heads and self.kv_heads and self.heads != self.kv_heads)
+
+
+def read_model(
+    asker: Asker, path: str, cwd: Path, *, revision: str | None = None, trust_remote_code: bool = False
+) -> ModelFacts:
+    """Return the facts of the model at a local `path` or of that Hub name.
+
+    Raises UsageError (no such path, no config.json) or KerneltuiError (the Hub did not give it), with a next step.
+    """
+    _check_local(path, cwd)
+    answer = asker.ask(
+        "transformers.model", path=path, cwd=str(cwd), revision=revision, trust_remote_code=trust_remote_code
+    )
+    if "error" in answer:
+        raise _model_error(path, answer["error_type"], plain(answer["error"]))
+    return from_builtins(answer, ModelFacts, f"the model facts of {path}")
+
+
+def _check_local(path: str, cwd: Path) -> None:
+    local = cwd / Path(path).expanduser()
+    if local.is_dir():
+        if not (local / "config.json").is_file():
+            raise UsageError(
+                f"No config.json in {path}",
+                "A model folder holds config.json beside its weights.",
+                "Give the folder that save_pretrained wrote, or a checkpoint-N folder inside it.",
+            )
+    elif path.startswith(("/", ".", "~")) or path.count("/") > 1:
+        raise UsageError(
+            f"No model folder at {path}",
+            f"{local} does not exist.",
+            "Check model_name_or_path (a folder or a Hub name).",
+        )
+
+
+def _model_error(path: str, kind: str, message: str) -> KerneltuiError:
+    first = message.strip().splitlines()[0] if message.strip() else kind
+    if kind == "GatedRepoError":
+        return KerneltuiError(
+            f"{path} is gated", first, "Ask for access on its page, then log in with `hf auth login`."
+        )
+    if kind in ("RepositoryNotFoundError", "HFValidationError"):
+        return KerneltuiError(
+            f"No model {path} on the Hub, or it is private",
+            first,
+            "Check the name; for a private model log in with `hf auth login`.",
+        )
+    if kind == "RevisionNotFoundError":
+        return KerneltuiError(f"{path} has no such revision", first, "Check model_revision.")
+    if kind in ("EntryNotFoundError", "RemoteEntryNotFoundError"):
+        return KerneltuiError(
+            f"{path} has no config.json", first, "It may not be a transformers model; check the name."
+        )
+    if kind in ("LocalEntryNotFoundError", "OfflineModeIsEnabled", "ConnectError", "ConnectTimeout"):
+        return KerneltuiError(
+            f"Cannot get the configuration of {path}: the Hub cannot be reached and the cache does not hold it",
+            first,
+            "Check the network, HF_ENDPOINT and HF_HUB_OFFLINE, or give a local folder.",
+        )
+    return KerneltuiError(f"The configuration of {path} cannot be read", first, "Check the model.")

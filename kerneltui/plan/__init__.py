@@ -1,0 +1,1 @@
+"""What is wanted: the plan, TRL's reading of it, and its other forms."""

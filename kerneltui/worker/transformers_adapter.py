@@ -1,0 +1,103 @@
+"""The one adapter over transformers' model classes: what a configuration says, without weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+def model(path: str, cwd: str, revision: str | None = None, trust_remote_code: bool = False) -> dict[str, Any]:
+    """Return the facts of a model by its local path or Hub name; see `kerneltui.facts.model.ModelFacts`.
+
+    Where the Hub does not give the configuration the answer is `{"error_type", "error"}` with the Hub client's own
+    exception, which transformers would hide behind an OSError.
+    """
+    from transformers import AutoConfig
+
+    local = Path(cwd, Path(path).expanduser())
+    try:
+        config = AutoConfig.from_pretrained(
+            str(local) if local.is_dir() else path, revision=revision, trust_remote_code=trust_remote_code
+        )
+    except Exception as error:  # noqa: BLE001 - told apart by type in the front end
+        cause = _hub_cause(error)
+        return {"error_type": type(cause).__name__, "error": str(cause)}
+    return _facts(config)
+
+
+def _hub_cause(error: BaseException) -> BaseException:
+    """Return the Hub client's exception behind `error`, or `error` itself."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if type(cause).__module__.partition(".")[0] in ("huggingface_hub", "httpx", "httpx2", "requests"):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    return error
+
+
+def _facts(config: Any) -> dict[str, Any]:
+    text = config.get_text_config()
+    heads = getattr(text, "num_attention_heads", None)
+    hidden = getattr(text, "hidden_size", None)
+    dtype = getattr(config, "dtype", None) or getattr(text, "dtype", None)
+    return {
+        "model_type": config.model_type,
+        "architectures": list(config.architectures or []),
+        "layers": getattr(text, "num_hidden_layers", None),
+        "hidden_size": hidden,
+        "heads": heads,
+        "kv_heads": getattr(text, "num_key_value_heads", None) or heads,
+        "head_dims": _head_dims(text, hidden, heads),
+        "vocabulary": getattr(text, "vocab_size", None),
+        "context": getattr(text, "max_position_embeddings", None),
+        "window": _window(text),
+        "softcap": getattr(text, "attn_logit_softcapping", None),
+        "layer_types": sorted(set(getattr(text, "layer_types", None) or [])),
+        "dtype": str(dtype).removeprefix("torch.") if dtype else None,
+        **_class_flags(config),
+    }
+
+
+def _head_dims(text: Any, hidden: int | None, heads: int | None) -> list[int]:
+    """Return every head dimension that the configuration names, largest first."""
+    named = [getattr(text, name, None) for name in ("head_dim", "global_head_dim", "v_head_dim")]
+    latent = [getattr(text, name, None) or 0 for name in ("qk_nope_head_dim", "qk_rope_head_dim")]
+    found = {int(value) for value in [*named, sum(latent)] if value}
+    if not found and hidden and heads:
+        found = {hidden // heads}
+    return sorted(found, reverse=True)
+
+
+def _window(text: Any) -> int | None:
+    """Return the sliding window in tokens where layers use one."""
+    types = getattr(text, "layer_types", None)
+    if types is not None and "sliding_attention" not in types:
+        return None
+    if getattr(text, "use_sliding_window", True) is False:
+        return None
+    return getattr(text, "sliding_window", None)
+
+
+def _class_flags(config: Any) -> dict[str, Any]:
+    """Return what the model class says of attention; None where the class is not in this transformers."""
+    import transformers
+
+    names = list(config.architectures or [])
+    kind = getattr(transformers, names[0], None) if names else None
+    if kind is None:
+        return {
+            "supports_flash": None,
+            "supports_sdpa": None,
+            "supports_flex": None,
+            "compatible_flash": None,
+        }
+    compatible = getattr(kind, "_compatible_flash_implementations", None)
+    return {
+        "supports_flash": bool(getattr(kind, "_supports_flash_attn", False)),
+        "supports_sdpa": bool(getattr(kind, "_supports_sdpa", False)),
+        "supports_flex": bool(getattr(kind, "_supports_flex_attn", False)),
+        "compatible_flash": list(compatible) if compatible else None,
+    }
+
+
+HANDLERS = {"transformers.model": model}
