@@ -1,0 +1,1 @@
+"""What goes with what: pure rules over a situation. No screen, no network, no torch."""

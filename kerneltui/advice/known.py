@@ -1,0 +1,173 @@
+"""What public sources tell of kernels, as data: the last resort where nobody can be asked.
+
+The sources name a commit or a date. Of branches that were published later nothing is claimed here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from kerneltui.facts.hub import KernelBuild
+
+COMMUNITY = "kernels-community"
+SOURCES = "https://github.com/huggingface/kernels-community/tree/40d4194f48b6775c4be4776ed08035fabb0e758f"
+FLASH_ATTENTION_2 = f"{COMMUNITY}/flash-attn2"
+FLASH_ATTENTION_4 = f"{COMMUNITY}/flash-attn4"
+GROUPED_BACKWARD_ISSUE = "https://github.com/huggingface/kernels-community/issues/1085"
+
+
+class Unfit(NamedTuple):
+    """Why a kernel cannot be the attention of a training run, and where that is written."""
+
+    why: str
+    source: str
+
+
+_NO_VARLEN = "it has no flash_attn_varlen_func, the function that transformers calls"
+
+# Seen in the sources of 2026-08-21.
+_FORWARD_ONLY = {
+    f"{COMMUNITY}/paged-attention": f"it decodes from a key/value cache, has no backward, and {_NO_VARLEN}",
+    f"{COMMUNITY}/sage-attention": f"it is quantized attention for inference, has no backward, and {_NO_VARLEN}",
+    f"{COMMUNITY}/aiter-flash-attn-ck": "it is forward only; aiter-flash-attn has a backward",
+    f"{COMMUNITY}/metal-flash-sdpa": "it has no backward: attention would get no gradient, and nothing would say so",
+    f"{COMMUNITY}/flash-mla": "its arguments have other names than those that transformers gives",
+    f"{COMMUNITY}/sgl-flash-attn3": "it is forward only",
+    "sgl-project/sgl-flash-attn3": "it is forward only",
+    "MiniMaxAI/msa": "it is for inference: no backward was found in it",
+    "kernels-staging/msa": "it is for inference: no backward was found in it",
+}
+_NOT_ATTENTION = (
+    *(
+        "activation",
+        "aiter-kernels",
+        "aiter-rope",
+        "bitsandbytes-mps",
+        "causal-conv1d",
+        "cv-utils",
+        "deep-gemm",
+    ),
+    *(
+        "deformable-detr",
+        "einops",
+        "esmfold2-trimul",
+        "finegrained-fp8",
+        "fla",
+        "flash-attn-ops",
+        "fp8-fbgemm",
+    ),
+    *(
+        "gpt-oss-metal-kernels",
+        "gpt-oss-triton-kernels",
+        "layer-norm",
+        "liger-kernels",
+        "mamba-ssm",
+        "megablocks",
+    ),
+    *("mlx-quantization-metal-kernels", "mlx-rmsnorm", "mra", "natten", "nvfp4-gemm", "punica-sgmv"),
+    *(
+        "quantization-bitsandbytes",
+        "quantization-eetq",
+        "quantization-gptq",
+        "relu",
+        "rmsnorm",
+        "rotary",
+        "rwkv",
+    ),
+    *("scattermoe", "sonic-moe", "tinygrad-rms", "trimul-gpumode", "triton-kernels", "vllm-moe", "yoso"),
+)
+
+# Old repositories of the type "model"; kernels reads the type "kernel" alone since 0.14.
+RENAMED = {
+    f"{COMMUNITY}/flash-attn": FLASH_ATTENTION_2,
+    f"{COMMUNITY}/sage_attention": f"{COMMUNITY}/sage-attention",
+}
+RENAMED_SOURCE = "https://github.com/huggingface/trl/issues/4514"
+
+# Commits of flash-attn2 v3 from before the fix, and the one with the fix in its build for CUDA 13.0 alone.
+_V3_BROKEN = ("239bb21bd566f598d7e2228eab9788b0a9239b2d", "a394b68d")
+_V3_FIXED = "0510be1e482269a46fadf30069aca3ede496ff9b"
+# Torch versions and CUDA builds that v2 was published for (issue 1085; kernels.lock of 2026-07-15).
+_V2_BUILDS = {
+    "2.11": ("12.6", "12.8", "13.0"),
+    "2.12": ("12.6", "13.0", "13.2"),
+    "2.13": ("12.6", "13.0", "13.2"),
+}
+
+Backward = Literal["good", "broken", "unproven"]
+
+
+def unfit_for_training(repository: str) -> Unfit | None:
+    """Return why a kernel cannot be trained with, None where nothing of that kind is known of it."""
+    owner, _, name = repository.partition("/")
+    if repository in _FORWARD_ONLY:
+        readme = f"{SOURCES}/{name}" if owner == COMMUNITY else f"https://huggingface.co/kernels/{repository}"
+        return Unfit(_FORWARD_ONLY[repository], readme)
+    if owner == COMMUNITY and name in _NOT_ATTENTION:
+        return Unfit(f"it is no attention that transformers can call: {_NO_VARLEN}", f"{SOURCES}/{name}")
+    return None
+
+
+def has_build_of_v2(torch: str, cuda: str) -> bool:
+    """Return whether flash-attn2 v2 was published for these versions ("2.11", "12.8")."""
+    return cuda in _V2_BUILDS.get(torch, ())
+
+
+def major_version(revision: str, build: KernelBuild | None) -> int | None:
+    """Return the version of a kernel: what its metadata says, else the number of its branch."""
+    if build and build.metadata and build.metadata.version is not None:
+        return build.metadata.version
+    branch = re.fullmatch(r"v(\d+)", revision)
+    return int(branch[1]) if branch else None
+
+
+def grouped_backward(revision: str, build: KernelBuild | None, cuda: str | None) -> Backward | None:
+    """Return what is known of flash-attn2's backward where several query heads share a key/value head.
+
+    `cuda` ("12.8") is torch's and decides where no build is known. None: nothing is known. The stable-ABI builds of v3
+    failed; of v3's builds only that for CUDA 13.0 was seen to be rebuilt, by 2026-09-01. v4 is nowhere spoken of.
+    """
+    major = major_version(revision, build)
+    if major is None or major < 3:
+        return None if major is None else "good"
+    toolkit = _toolkit(build, cuda)
+    if toolkit is None:
+        return None
+    if major > 3:
+        return "unproven"
+    commit = build.commit if build else ""
+    if toolkit == "128" or commit.startswith(_V3_BROKEN):
+        return "broken"
+    # A branch only moves on, so that its head has the fix; another commit may be from before it.
+    moved_on = commit == _V3_FIXED or revision == "v3"
+    return "good" if toolkit == "130" and moved_on else "unproven"
+
+
+def _toolkit(build: KernelBuild | None, cuda: str | None) -> str | None:
+    """Return the CUDA version that the binary was built for, without a point; None where it is for another backend."""
+    if build is None or build.variant is None:
+        return cuda.replace(".", "") if cuda else None
+    found = re.search(r"-cu(\d+)", build.variant)
+    return found[1] if found else None
+
+
+def supports_capability(archs: Iterable[str], capability: tuple[int, int]) -> bool:
+    """Return whether a build for `archs` runs on a GPU of `capability`; True where no arch can be read.
+
+    The rule of kernels 0.17.2, `kernels.archs`: "9.0a" is exact, "10.0f" and "8.0" the same major and at least that
+    minor number, "8.0+PTX" anything newer.
+    """
+    found = [re.fullmatch(r"(\d+)\.(\d+)([af]?)(\+PTX)?", arch) for arch in archs]
+    readable = [match for match in found if match]
+    return not readable or any(_supports(match, capability) for match in readable)
+
+
+def _supports(arch: re.Match[str], capability: tuple[int, int]) -> bool:
+    built = (int(arch[1]), int(arch[2]))
+    if arch[3] == "a":
+        return capability == built
+    if arch[4] and not arch[3]:
+        return capability >= built
+    return capability[0] == built[0] and capability[1] >= built[1]

@@ -1,0 +1,86 @@
+"""All facts about one plan that the rules look at."""
+
+from __future__ import annotations
+
+from packaging.version import InvalidVersion, Version
+
+from kerneltui.facts.attention import AttentionChoice
+from kerneltui.facts.hub import KernelBuild
+from kerneltui.facts.model import ModelFacts
+from kerneltui.facts.server import Gpu, Server
+from kerneltui.plan.plan import Plan
+from kerneltui.plan.settings import Settings
+from kerneltui.records import Record
+
+
+class Situation(Record):
+    """One plan and what is known about it; what could not be found out is None, and `unknown` says why.
+
+    `build` is what the Hub (or LOCAL_KERNELS) has for the chosen kernel; `build_error` the Hub's (kind, message) when
+    it did not say. `alternatives` are other revisions of the same repository judged for the same server, newest
+    first; `trusted` tells whether the Hub names the kernel's owner a trusted publisher. `processes` is the number of
+    processes that will train.
+    """
+
+    plan: Plan
+    settings: Settings
+    server: Server
+    attention: AttentionChoice
+    model: ModelFacts | None = None
+    build: KernelBuild | None = None
+    build_error: tuple[str, str] | None = None
+    alternatives: tuple[KernelBuild, ...] | None = None
+    trusted: bool | None = None
+    processes: int = 1
+    unknown: dict[str, str] = {}
+
+    def version(self, package: str) -> Version | None:
+        """Return the version of a package in the training interpreter, None where it is not there or not told."""
+        found = self.server.packages.get(package)
+        try:
+            return Version(found.version) if found else None
+        except InvalidVersion:
+            return None
+
+    def cite(self, package: str, symbol: str) -> str:
+        """Return the source line for what the code of a package says, with the version that is installed."""
+        version = self.version(package)
+        return f"{package} {version}: {symbol}" if version else f"{package}: {symbol}"
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """The GPUs that the run would use, by the plan's choice; none when it trains on the CPU."""
+        if self.settings.get("use_cpu"):
+            return ()
+        chosen = self.plan.launch.gpus
+        return tuple(gpu for gpu in self.server.gpus if chosen is None or gpu.index in chosen)
+
+    @property
+    def on_gpu(self) -> bool | None:
+        """Whether training would compute on a GPU; None where it is not known what the server's torch sees."""
+        if self.settings.get("use_cpu"):
+            return False
+        torch = self.server.torch
+        return torch.device_count > 0 if torch else None
+
+    @property
+    def capabilities(self) -> tuple[tuple[int, int], ...]:
+        """The CUDA compute capabilities of the GPUs that the run would use, where known, lowest first."""
+        found = {gpu.capability for gpu in self.gpus if gpu.capability} if self.on_gpu else set()
+        return tuple(sorted(found))
+
+    @property
+    def autocast(self) -> str | None:
+        """The dtype of mixed precision, None without. TRL's default is bf16 unless fp16 is set."""
+        if self.settings.get("fp16"):
+            return "float16"
+        bf16 = self.settings.get("bf16")
+        return "bfloat16" if bf16 or bf16 is None else None
+
+    @property
+    def compute_dtype(self) -> str | None:
+        """The dtype that attention computes in, where known: autocast's, else that of the weights."""
+        dtype = self.settings.dtype
+        if self.autocast:
+            return self.autocast
+        return self.model.dtype if dtype == "auto" and self.model else dtype

@@ -1,0 +1,100 @@
+"""Where a kernel comes from: whether the Hub could be asked about it, who publishes it, and LOCAL_KERNELS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kerneltui.advice import known
+from kerneltui.advice.finding import Finding, Fix, Severity
+from kerneltui.advice.fixes import add_model_options, use_attention, use_native
+from kerneltui.advice.revisions import other_revisions
+from kerneltui.advice.situation import Situation
+
+# The Hub's refusals with which loading fails as well; after the others it may still work.
+_CERTAIN = ("not_found", "no_revision", "no_build", "no_metadata", "gated", "bad_token")
+_CHECK_SKIPPED = {"offline": "While HF_HUB_OFFLINE is set, a kernel loads only if the cache holds it whole."}
+
+
+def hub_refused(situation: Situation) -> list[Finding]:
+    """What the Hub said instead of telling about the kernel."""
+    if situation.build_error is None or situation.build is not None:
+        return []
+    kind, message = situation.build_error
+    title, _, rest = message.partition("\n")
+    severity: Severity = "block" if kind in _CERTAIN else "warn"
+    unsure = "Builds and branches were not asked for, so nothing is known of them."
+    why = [rest, *([] if severity == "block" else [unsure]), _CHECK_SKIPPED.get(kind, "")]
+    return [
+        Finding(
+            id=f"source.{kind}",
+            severity=severity,
+            title=title,
+            why="\n".join(part for part in why if part),
+            origin="asked",
+            source=f"the Hub's answer about {situation.attention.repository}@{situation.attention.revision}",
+            fixes=(*_renamed(situation, kind), *other_revisions(situation)) if severity == "block" else (),
+        )
+    ]
+
+
+def untrusted(situation: Situation) -> list[Finding]:
+    """Kernels are native code: kernels loads them from publishers that the Hub trusts, or where one allows all."""
+    choice = situation.attention
+    if situation.trusted is not False or choice.kind != "kernel" or _local(situation) or _offline(situation):
+        return []
+    # The authors of a model class vouch for the kernels that it names.
+    if situation.model and choice.implementation in (situation.model.compatible_flash or ()):
+        return []
+    owner = str(choice.repository).partition("/")[0]
+    allowed = bool(situation.settings.model_kwargs.get("allow_all_kernels"))
+    trust = add_model_options(situation, f"Trust {owner}: run its native code", allow_all_kernels=True)
+    return [
+        Finding(
+            id="source.untrusted",
+            severity="note" if allowed else "block",
+            title=f"{owner} is not a publisher that the Hub trusts",
+            why="A kernel is native code that runs with all your rights. kernels refuses those of other publishers"
+            + (", but allow_all_kernels is set." if allowed else " unless allow_all_kernels is set."),
+            origin="asked",
+            source="https://github.com/huggingface/kernels/issues/508",
+            fixes=() if allowed else (use_native(situation), trust),
+        )
+    ]
+
+
+def local_kernel(situation: Situation) -> list[Finding]:
+    """LOCAL_KERNELS gives one content for a repository, whatever revision is asked for."""
+    build = situation.build
+    if build is None or build.source != "local":
+        return []
+    named = situation.attention.pinned
+    return [
+        Finding(
+            id="source.local",
+            severity="note",
+            title=f"{build.repository} comes from a folder on this server (LOCAL_KERNELS)",
+            why=(f"The revision {build.revision} is ignored. " if named else "")
+            + "What the folder holds is loaded, and the record names the hash of its content instead of a commit.",
+            origin="asked",
+            source=situation.cite("kernels", "LOCAL_KERNELS"),
+        )
+    ]
+
+
+def _renamed(situation: Situation, kind: str) -> tuple[Fix, ...]:
+    new = known.RENAMED.get(situation.attention.repository or "") if kind == "not_found" else None
+    return (use_attention(situation, new, f"Use {new}, its name today"),) if new else ()
+
+
+def _local(situation: Situation) -> bool:
+    return situation.build is not None and situation.build.source == "local"
+
+
+def _offline(situation: Situation) -> bool:
+    """Whether kernels skips the check because the Hub is not asked."""
+    names = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+    values = [situation.server.environment.get(name, "") for name in names]
+    return any(value.upper() in ("1", "ON", "YES", "TRUE") for value in values)
+
+
+RULES: tuple[Callable[[Situation], list[Finding]], ...] = (hub_refused, untrusted, local_kernel)
