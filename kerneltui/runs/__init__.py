@@ -1,0 +1,1 @@
+"""What is running: the run directory, launch, supervisor, requests, and reading the record."""

@@ -1,0 +1,155 @@
+"""Launching a run: its directory, its command, its supervisor."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+from kerneltui import __version__
+from kerneltui.advice.situation import Situation
+from kerneltui.assess import Assessment
+from kerneltui.errors import KerneltuiError, UsageError
+from kerneltui.interpreter import worker_command
+from kerneltui.paths import check_run_name, write_atomically
+from kerneltui.plan.plan import Plan
+from kerneltui.runs.directory import Command, RunDirectory, RunRecord
+from kerneltui.runs.names import new_name
+from kerneltui.runs.places import remember
+from kerneltui.runs.processes import MARK
+from kerneltui.runs.supervisor import initial_state, start_supervisor
+from kerneltui.text import now
+
+# huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY
+_TELEMETRY_OFF = ("HF_HUB_DISABLE_TELEMETRY", "DISABLE_TELEMETRY", "DO_NOT_TRACK")
+
+# Seconds until a supervisor must have written that it took over.
+_START_LIMIT = 60.0
+
+
+def launch(
+    situation: Situation, assessment: Assessment, runs: Path, python: Path, *, forced: bool = False
+) -> RunDirectory:
+    """Start a run in a new directory under `runs` and return it once its supervisor has taken over.
+
+    Raises KerneltuiError when the assessment blocks (unless `forced`), UsageError for a name that is taken or cannot be
+    used. Where it raises, it leaves nothing behind.
+    """
+    if assessment.blocked and not forced:
+        raise KerneltuiError(
+            "Not launched: something blocks",
+            "\n".join(f"✖ {finding.title}" for finding in assessment.findings if finding.severity == "block"),
+            "`kerneltui check` says why and what mends it; --force launches all the same.",
+        )
+    run = _make_directory(runs, situation.plan.launch.name)
+    try:
+        _write_record(run, situation, assessment, python, forced)
+        start_supervisor(run)
+    except BaseException:
+        shutil.rmtree(run.path, ignore_errors=True)
+        raise
+    _await_start(run)
+    remember(runs)
+    return run
+
+
+def training_command(
+    run: RunDirectory, number: int, situation: Situation, python: Path, *, extra_flags: tuple[str, ...] = ()
+) -> Command:
+    """Return the command of attempt `number`: `accelerate launch` of the training program, as `trl` does it."""
+    plan, settings = situation.plan, situation.settings
+    config = ("--config", str(run.attempt(number) / "config.yaml")) if plan.config is not None else ()
+    output = () if "output_dir" in settings.given else ("--output_dir", str(run.path / "output"))
+    train = worker_command(python, "train", plan.trainer, *config, *settings.script_flags, *output, *extra_flags)
+    return Command(
+        argv=(*worker_command(python, "launch", *settings.launch_arguments), *train[1:]),
+        cwd=plan.cwd,
+        environment=_environment(run, number, plan),
+    )
+
+
+def _environment(run: RunDirectory, number: int, plan: Plan) -> dict[str, str]:
+    found = {
+        MARK: str(run.path),
+        "KERNELTUI_ATTEMPT": str(number),
+        "PYTHONUNBUFFERED": "1",
+        # So that a GPU's number means the same card to NVML, to torch and to the person.
+        "CUDA_DEVICE_ORDER": os.environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
+        **plan.launch.environment,
+    }
+    if any(os.environ.get(name) for name in _TELEMETRY_OFF):
+        # Without telemetry kernels 0.17.2 ends its User-Agent header in "; ", which the HTTP client refuses to send.
+        found.setdefault("HF_HUB_USER_AGENT_ORIGIN", "kerneltui")
+    if plan.launch.gpus is not None:
+        found["CUDA_VISIBLE_DEVICES"] = ",".join(str(index) for index in plan.launch.gpus)
+        found["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    return found
+
+
+def _make_directory(runs: Path, name: str | None) -> RunDirectory:
+    check_run_name(name) if name is not None else None
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+        while True:
+            path = runs / (name or new_name())
+            try:
+                path.mkdir(mode=0o700)
+            except FileExistsError:
+                if name is not None:
+                    raise UsageError(
+                        f"There is already a run {name!r} in {runs}", hint="Give another name with --name."
+                    ) from None
+                continue
+            return RunDirectory(path)
+    except OSError as error:
+        raise KerneltuiError(
+            f"Cannot make a run directory in {runs}",
+            error.strerror or str(error),
+            "Check permissions and free space, or choose another directory with --runs-dir.",
+        ) from error
+
+
+def _write_record(run: RunDirectory, situation: Situation, assessment: Assessment, python: Path, forced: bool) -> None:
+    plan = situation.plan
+    _make_attempt(run, 1, plan)
+    command = training_command(run, 1, situation, python)
+    output = situation.settings.get("output_dir") if "output_dir" in situation.settings.given else run.path / "output"
+    run.write("attempts/1/command.json", command)
+    run.write(
+        "run.json",
+        RunRecord(
+            name=run.name,
+            time=now(),
+            kerneltui=__version__,
+            plan=plan,
+            will_run=assessment.will_run,
+            findings=assessment.findings,
+            forced=forced,
+            output_dir=str(Path(plan.cwd, output)),
+            server=situation.server,
+            environment_names=tuple(sorted(command.environment)),
+        ),
+    )
+    run.write("proof.json", {"schema": 1, "made": False, "reason": "no proof was asked for"})
+    run.write("state.json", initial_state(1))
+
+
+def _make_attempt(run: RunDirectory, number: int, plan: Plan) -> None:
+    try:
+        run.attempt(number).mkdir(parents=True)
+    except OSError as error:
+        raise KerneltuiError(
+            f"Cannot write {run.path}", error.strerror or str(error), "Check permissions and free space."
+        ) from error
+    if plan.config is not None:
+        write_atomically(run.attempt(number) / "config.yaml", plan.config.encode("utf-8"))
+
+
+def _await_start(run: RunDirectory) -> None:
+    deadline = time.monotonic() + _START_LIMIT
+    while run.read_state().phase == "starting":
+        if time.monotonic() > deadline:
+            log = (run.path / "supervisor.log").read_text(errors="replace")[-2000:]
+            raise KerneltuiError(f"The supervisor of {run.name} did not start", log, f"The record is in {run.path}.")
+        time.sleep(0.05)

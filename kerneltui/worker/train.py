@@ -1,0 +1,44 @@
+"""Training: the installed TRL script of a trainer, run as it is, with one callback that records.
+
+Started by `accelerate launch` in place of the script: `run.py train TRAINER [ARGUMENT …]`; the arguments are the
+script's. `KERNELTUI_RUN` and `KERNELTUI_ATTEMPT` name the record.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import runpy
+import sys
+from pathlib import Path
+
+from .record import Record
+
+
+def main() -> None:
+    """Run the training script and write how it ended; its exceptions and exit codes pass through."""
+    trainer, *arguments = sys.argv[1:]
+    record = Record(
+        Path(os.environ["KERNELTUI_RUN"]),
+        int(os.environ["KERNELTUI_ATTEMPT"]),
+        int(os.environ.get("RANK", "0")),
+    )
+    record.event("process_start", trainer=trainer, pid=os.getpid())
+    try:
+        from .recorder import install
+
+        recorder = install(record)
+        script = importlib.util.find_spec(f"trl.scripts.{trainer}")
+        assert script and script.origin
+        sys.argv = [script.origin, *arguments]
+        runpy.run_path(script.origin, run_name="__main__")
+    except KeyboardInterrupt:
+        record.end("interrupted")
+        raise
+    except SystemExit as error:
+        record.end("finished" if not error.code else "failed", error)
+        raise
+    except BaseException as error:
+        record.end("failed", error)
+        raise
+    record.end("stopped" if recorder.stopped else "finished")
