@@ -1,0 +1,132 @@
+"""Plain lines for terminals, pipes and logs: tables of records, no colour, no control sequences."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from datetime import datetime
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from kerneltui.assess import WillRun
+from kerneltui.facts.hub import KernelBuild, KernelRepo
+from kerneltui.runs.view import RunView
+from kerneltui.text import plain_line
+
+PHASE_SIGNS = {
+    "starting": "…", "running": "●", "finished": "✔", "stopped": "✔", "failed": "✖", "killed": "✖", "lost": "✖",
+}  # fmt: skip
+
+
+def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str | None]], *, right: str = "") -> list[str]:
+    """Return aligned lines for a table; a None is shown as a dash. `right` names right-aligned headings, by spaces.
+
+    Wide characters (Chinese, emoji) keep the columns aligned. Text is made plain.
+    """
+    table = Table(box=None, pad_edge=False, show_header=any(headings), header_style="")
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading and heading in right.split() else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text("–" if cell is None else plain_line(cell)) for cell in row))
+    output = StringIO()
+    Console(file=output, width=max(60, shutil.get_terminal_size((200, 24)).columns), color_system=None).print(table)
+    return [line.rstrip() for line in output.getvalue().splitlines()]
+
+
+def run_lines(views: Sequence[RunView], directory: Path) -> list[str]:
+    """Return the list of runs, each with its state; failed ones with their reason."""
+    if not views:
+        return [f"No runs in {directory}. `kerneltui demo` makes one; `kerneltui launch` starts your own."]
+    headings = ("", "state", "run", "trainer", "model", "attention", "step", "loss", "steps/s", "started")
+    lines = table_lines(headings, [_run_row(view) for view in views], right="step loss steps/s")
+    reasons = [f"✖ {view.name}: {plain_line(view.reason or view.problem or '')}" for view in views if _has_reason(view)]
+    return [*lines, *([""] if reasons else []), *reasons]
+
+
+def _has_reason(view: RunView) -> bool:
+    return bool(view.problem) or (view.phase in ("failed", "killed", "lost") and bool(view.reason))
+
+
+def _run_row(view: RunView) -> tuple[str | None, ...]:
+    step = None if view.step is None else f"{view.step}/{view.total}" if view.total else str(view.step)
+    return (
+        PHASE_SIGNS.get(view.phase or "", "✖"),
+        view.phase or "unreadable",
+        view.name,
+        view.trainer,
+        _shorten(view.model, 36),
+        _shorten(view.attention, 36),
+        step,
+        None if view.loss is None else f"{view.loss:.4g}",
+        None if view.speed is None else f"{view.speed:.3g}",
+        None if view.started is None else f"{age(view.started)} ago",
+    )
+
+
+def age(time: str, *, now: datetime | None = None) -> str:
+    """Return how long ago an ISO 8601 `time` was, in its largest unit: "41 s", "4 m", "2 h", "3 d"."""
+    seconds = max(0.0, ((now or datetime.now().astimezone()) - datetime.fromisoformat(time)).total_seconds())
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return f"{int(seconds)} s"
+
+
+def _shorten(text: str | None, width: int) -> str | None:
+    """Cut the middle out of a long name, so that its beginning and its end stay."""
+    if text is None or len(text) <= width:
+        return text
+    half = (width - 1) // 2
+    return f"{text[: width - 1 - half]}…{text[-half:]}"
+
+
+def will_run_lines(will_run: WillRun) -> list[str]:
+    """Return what a launch would start: trainer, model, attention with commit and variant, dtype."""
+    attention = will_run.attention
+    lines = [
+        f"Will run: trl {will_run.trainer} on {will_run.model or 'no model'}",
+        f"  attention  {attention.implementation}"
+        + (f" (asked: {attention.asked})" if attention.asked not in (None, attention.implementation) else ""),
+    ]
+    if attention.repository:
+        lines.append(
+            f"             {attention.repository}  revision {attention.revision}"
+            f"  commit {(attention.commit or 'not known')[:8]}  variant {attention.variant or 'none'}"
+        )
+    if attention.reason:
+        lines.append(f"             {attention.reason}")
+    lines.append(f"  weights    {will_run.dtype}")
+    versions = ("trl", "transformers", "kernels", "torch")
+    lines.append(
+        "  packages   "
+        + "  ".join(f"{name} {will_run.packages[name]}" for name in versions if name in will_run.packages)
+    )
+    return [plain_line(line) if not line.startswith(" ") else line.rstrip() for line in lines]
+
+
+def repository_lines(repositories: Sequence[KernelRepo]) -> list[str]:
+    """Return the list of kernel repositories, most downloaded first."""
+    rows = [
+        (repo.id, _number(repo.downloads), _number(repo.likes), (repo.last_modified or "")[:10] or None)
+        for repo in sorted(repositories, key=lambda repo: -(repo.downloads or 0))
+    ]
+    return table_lines(("repository", "downloads", "likes", "changed"), rows, right="downloads likes")
+
+
+def build_lines(builds: Sequence[KernelBuild]) -> list[str]:
+    """Return the verdict on each revision of a repository, with kernels' own reason for each refused variant."""
+    lines = []
+    for build in builds:
+        sign = "✔" if build.variant else "✖"
+        name = f"{build.repository}@{build.revision}"
+        lines.append(f"{sign} {name}  commit {build.commit[:8]}  {build.variant or 'no variant fits'}")
+        lines += [f"    {decision.variant}: {decision.reason}" for decision in build.decisions if decision.reason]
+    return [line if line.startswith(" ") else plain_line(line) for line in lines]
+
+
+def _number(value: int | None) -> str | None:
+    return None if value is None else f"{value:,}".replace(",", " ")
