@@ -6,41 +6,41 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from kerneltui import __version__
 from kerneltui.errors import KerneltuiError, UsageError
 
-app = typer.Typer(
-    name="kerneltui",
-    help="Train with TRL on the fastest attention kernel that really works on this GPU server.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+_PATH = click.Path(path_type=Path)
 
 # `TRAINER [CONFIG] [TRL flags]`: flags that are not ours are TRL's.
-_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+_plan_command = {"context_settings": {"ignore_unknown_options": True}}
+_trainer = click.argument("trainer")
+_arguments = click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[CONFIG] [TRL FLAGS]")
+_run = click.argument("run")
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+_python = click.option(
+    "--python", type=_PATH, help="The training interpreter, or the folder of its virtual environment."
+)
+_server = click.option("--server", type=_PATH, help="A server report that `doctor --json` wrote.")
+_runs_dir = click.option("--runs-dir", type=_PATH, help="The directory of the runs.")
+_gpus = click.option("--gpus", help="GPUs to use, by number in PCI bus order: 0,1")
+_name = click.option("--name", help="The run's name.")
+_wait = click.option("--wait", is_flag=True, help="Follow the run and end with its result.")
 
-Trainer = Annotated[str, typer.Argument(metavar="TRAINER", help="A trainer of the installed TRL, such as sft or dpo.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-Python = Annotated[
-    Path | None,
-    typer.Option("--python", help="The training interpreter, or the folder of its virtual environment."),
-]
-ServerFile = Annotated[Path | None, typer.Option("--server", help="A server report that `doctor --json` wrote.")]
-RunsDir = Annotated[Path | None, typer.Option("--runs-dir", help="The directory of the runs.")]
-Run = Annotated[str, typer.Argument(metavar="RUN", help="The run's name, or the path of its directory.")]
-Gpus = Annotated[str | None, typer.Option("--gpus", help="GPUs to use, by number in PCI bus order: 0,1")]
+
+@click.group()
+@click.version_option(__version__, message="%(version)s")
+def app() -> None:
+    """Train with TRL on the fastest attention kernel that really works on this GPU server."""
 
 
 def main() -> None:
     """Run the command; errors that a person can mend are told without a traceback."""
     try:
-        app()
+        app(prog_name="kerneltui")
     except KerneltuiError as error:
         _tell_error(error)
         raise SystemExit(error.exit_code) from None
@@ -50,36 +50,25 @@ def main() -> None:
         raise SystemExit(0) from None
 
 
-@app.callback(invoke_without_command=True)
-def start(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
-) -> None:
-    """Train with TRL on the fastest attention kernel that really works on this GPU server."""
-    if version:
-        typer.echo(__version__)
-        raise typer.Exit
-
-
 @app.command()
-def doctor(python: Python = None, as_json: Json = False, runs_dir: RunsDir = None) -> None:
+@_python
+@_json
+@_runs_dir
+def doctor(python: Path | None, as_json: bool, runs_dir: Path | None) -> None:
     """Report what this server has: GPUs, driver, torch, packages."""
     from kerneltui.facts.report import report_lines
 
     server = _read_server(python, None, runs_dir)
-    if as_json:
-        _print_json(server)
-    else:
-        _print_lines(report_lines(server))
+    _print_json(server) if as_json else _print_lines(report_lines(server))
 
 
 @app.command()
-def kernels(
-    repository: Annotated[str | None, typer.Argument(metavar="[REPO[@REV]]", help="A kernel repository.")] = None,
-    python: Python = None,
-    server: ServerFile = None,
-    as_json: Json = False,
-) -> None:
-    """List the kernel repositories of kernels-community, or judge one repository's branches for this server."""
+@click.argument("repository", required=False, metavar="[REPO[@REV]]")
+@_python
+@_server
+@_json
+def kernels(repository: str | None, python: Path | None, server: Path | None, as_json: bool) -> None:
+    """List the kernel repositories of kernels-community, or judge one repository's revisions for this server."""
     from kerneltui.facts.builds import judge_repository
     from kerneltui.facts.hub import Hub
     from kerneltui.interpreter import Asker, find_interpreter
@@ -97,64 +86,80 @@ def kernels(
     _print_json({"schema": 1, "builds": builds}) if as_json else _print_lines(build_lines(builds))
 
 
-@app.command(context_settings=_PASS_ON)
+@app.command(**_plan_command)
+@_trainer
+@_arguments
+@_python
+@_server
+@_gpus
+@_json
 def check(
-    context: typer.Context, trainer: Trainer, python: Python = None, server: ServerFile = None, as_json: Json = False,
-    gpus: Gpus = None,
-) -> None:  # fmt: skip
-    """Say what would fail or train the wrong thing, and what would really run: TRAINER [CONFIG] [TRL flags]."""
+    trainer: str, arguments: tuple[str, ...], python: Path | None, server: Path | None, gpus: str | None, as_json: bool
+) -> None:
+    """Say what would fail or train the wrong thing, and what would really run."""
     from kerneltui.advice.show import finding_lines
     from kerneltui.show import will_run_lines
 
-    with _assessed(_plan(trainer, context.args, gpus=gpus), python, server) as (_, assessment):
+    with _assessed(_plan(trainer, arguments, gpus=gpus), python, server) as (_, assessment):
         if as_json:
             _print_json(assessment)
         else:
             _print_lines([*finding_lines(assessment.findings), "", *will_run_lines(assessment.will_run)])
-        raise typer.Exit(1 if assessment.blocked else 0)
+    if assessment.blocked:
+        raise SystemExit(1)
 
 
-@app.command(context_settings=_PASS_ON)
+@app.command(**_plan_command)
+@_trainer
+@_arguments
+@_name
+@_gpus
+@click.option("--force", is_flag=True, help="Launch past a block.")
+@_wait
+@_python
+@_runs_dir
+@_json
 def launch(
-    context: typer.Context,
-    trainer: Trainer,
-    name: Annotated[str | None, typer.Option("--name", help="The run's name.")] = None,
-    gpus: Gpus = None,
-    force: Annotated[bool, typer.Option("--force", help="Launch past a block.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Follow the run and end with its result.")] = False,
-    python: Python = None,
-    runs_dir: RunsDir = None,
-    as_json: Json = False,
+    trainer: str,
+    arguments: tuple[str, ...],
+    name: str | None,
+    gpus: str | None,
+    force: bool,
+    wait: bool,
+    python: Path | None,
+    runs_dir: Path | None,
+    as_json: bool,
 ) -> None:
-    """Start training in its own session: TRAINER [CONFIG] [TRL flags]."""
+    """Start training in its own session."""
     from kerneltui.paths import runs_directory
 
-    plan = _plan(trainer, context.args, name=name, gpus=gpus)
+    plan = _plan(trainer, arguments, name=name, gpus=gpus)
     _launch(plan, python, runs_directory(runs_dir), force=force, wait=wait, as_json=as_json)
 
 
 @app.command()
-def demo(
-    wait: Annotated[bool, typer.Option("--wait", help="Follow the run and end with its result.")] = False,
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Optimizer steps to train.")] = 20,
-    name: Annotated[str | None, typer.Option("--name", help="The run's name.")] = None,
-    python: Python = None,
-    runs_dir: RunsDir = None,
-    as_json: Json = False,
-) -> None:
+@_wait
+@click.option("--steps", type=click.IntRange(min=1), default=20, show_default=True, help="Optimizer steps to train.")
+@_name
+@_python
+@_runs_dir
+@_json
+def demo(wait: bool, steps: int, name: str | None, python: Path | None, runs_dir: Path | None, as_json: bool) -> None:
     """Train the embedded tiny model on its own attention kernel, without a network, on a GPU or the CPU."""
-    from kerneltui.paths import runs_directory
+    from kerneltui.paths import check_run_name, runs_directory
     from kerneltui.plan.demo import demo_plan
 
-    runs = runs_directory(runs_dir)
-    with _progress() as tell:
-        machine = _read_server(python, None, runs_dir, tell)
+    if name is not None:
+        check_run_name(name)
+    machine = _read_server(python, None, runs_dir)
     plan = demo_plan(machine, steps=steps, name=name)
-    _launch(plan, python, runs, force=False, wait=wait, as_json=as_json, server=machine)
+    _launch(plan, python, runs_directory(runs_dir), force=False, wait=wait, as_json=as_json, machine=machine)
 
 
 @app.command()
-def runs(runs_dir: RunsDir = None, as_json: Json = False) -> None:
+@_runs_dir
+@_json
+def runs(runs_dir: Path | None, as_json: bool) -> None:
     """List the runs: the live ones first, then the newest."""
     from kerneltui.paths import runs_directory
     from kerneltui.runs.view import view_runs
@@ -162,82 +167,73 @@ def runs(runs_dir: RunsDir = None, as_json: Json = False) -> None:
 
     directory = runs_directory(runs_dir)
     views = view_runs(directory)
-    if as_json:
-        _print_json({"schema": 1, "runs": views})
-    else:
-        _print_lines(run_lines(views, directory))
+    _print_json({"schema": 1, "runs": views}) if as_json else _print_lines(run_lines(views, directory))
 
 
 @app.command()
-def watch(
-    run: Run,
-    plain: Annotated[bool, typer.Option("--plain", help="One line a change, for logs and screen readers.")] = True,
-    runs_dir: RunsDir = None,
-) -> None:
+@_run
+@click.option("--plain", is_flag=True, help="One line a change, for logs and screen readers.")
+@_runs_dir
+def watch(run: str, plain: bool, runs_dir: Path | None) -> None:
     """Follow a run from its first record to its end; leaving it leaves the run alone."""
-    found = _find(run, runs_dir)
-    _follow(found)
+    _follow(_find(run, runs_dir))
 
 
 @app.command()
-def stop(
-    run: Run,
-    now: Annotated[bool, typer.Option("--now", help="End it at once, without a checkpoint.")] = False,
-    runs_dir: RunsDir = None,
-) -> None:
+@_run
+@click.option("--now", is_flag=True, help="End it at once, without a checkpoint.")
+@_runs_dir
+def stop(run: str, now: bool, runs_dir: Path | None) -> None:
     """Stop a run at its next optimizer step, with a checkpoint and the final model saved; or at once."""
     from kerneltui.runs.control import ask_run
 
     found = _find(run, runs_dir)
     ask_run(found, "kill" if now else "stop")
-    typer.echo(
-        f"Asked {found.name} to end at once."
-        if now
-        else f"Asked {found.name} to stop at its next step, with a checkpoint."
-    )
+    click.echo(f"Asked {found.name} to {'end at once' if now else 'stop at its next step, with a checkpoint'}.")
 
 
 @app.command()
-def checkpoint(run: Run, runs_dir: RunsDir = None) -> None:
+@_run
+@_runs_dir
+def checkpoint(run: str, runs_dir: Path | None) -> None:
     """Save a checkpoint at the next optimizer step and go on."""
     from kerneltui.runs.control import ask_run
 
     found = _find(run, runs_dir)
     ask_run(found, "checkpoint")
-    typer.echo(f"Asked {found.name} for a checkpoint at its next step.")
+    click.echo(f"Asked {found.name} for a checkpoint at its next step.")
 
 
-@app.command(context_settings=_PASS_ON)
-def export(
-    context: typer.Context,
-    trainer: Trainer,
-    form: Annotated[str, typer.Option("--as", help="shell, yaml or python.")] = "shell",
-    python: Python = None,
-    gpus: Gpus = None,
-) -> None:
-    """Print the same training for other hands: TRAINER [CONFIG] [TRL flags]."""
+@app.command(**_plan_command)
+@_trainer
+@_arguments
+@click.option("--as", "form", default="shell", show_default=True, help="shell, yaml or python.")
+@_python
+@_gpus
+def export(trainer: str, arguments: tuple[str, ...], form: str, python: Path | None, gpus: str | None) -> None:
+    """Print the same training for other hands."""
     from kerneltui.interpreter import Asker, find_interpreter
     from kerneltui.plan.forms import FORMS, as_python, as_shell, as_yaml
     from kerneltui.plan.settings import read_settings
 
     if form not in FORMS:
         raise UsageError(f"No form {form!r}", f"There are {', '.join(FORMS)}.", "Choose one with --as.")
-    plan = _plan(trainer, context.args, gpus=gpus)
+    plan = _plan(trainer, arguments, gpus=gpus)
     if form == "shell":
-        typer.echo(as_shell(plan), nl=False)
+        click.echo(as_shell(plan), nl=False)
         return
     with Asker(find_interpreter(python)) as asker:
         settings = read_settings(plan, asker)
-    typer.echo(as_yaml(plan, settings) if form == "yaml" else as_python(plan, settings), nl=False)
+    click.echo(as_yaml(plan, settings) if form == "yaml" else as_python(plan, settings), nl=False)
 
 
-def _plan(trainer: str, arguments: list[str], *, name: str | None = None, gpus: str | None = None) -> Any:
+def _plan(trainer: str, arguments: tuple[str, ...], *, name: str | None = None, gpus: str | None = None) -> Any:
     from kerneltui.paths import check_run_name
     from kerneltui.plan.plan import Launch, make_plan
 
     if name is not None:
         check_run_name(name)
-    return make_plan(trainer, arguments, launch=Launch(name=name, gpus=_gpu_numbers(gpus)))
+    return make_plan(trainer, list(arguments), launch=Launch(name=name, gpus=_gpu_numbers(gpus)))
 
 
 def _gpu_numbers(text: str | None) -> tuple[int, ...] | None:
@@ -252,20 +248,20 @@ def _gpu_numbers(text: str | None) -> tuple[int, ...] | None:
 
 
 def _launch(
-    plan: Any, python: Path | None, runs: Path, *, force: bool, wait: bool, as_json: bool, server: Any = None
+    plan: Any, python: Path | None, runs: Path, *, force: bool, wait: bool, as_json: bool, machine: Any = None
 ) -> None:
     from kerneltui.advice.show import finding_lines
     from kerneltui.interpreter import find_interpreter
     from kerneltui.runs.launch import launch as launch_run
 
-    with _assessed(plan, python, None, machine=server) as (situation, assessment):
+    with _assessed(plan, python, None, machine=machine) as (situation, assessment):
         if assessment.findings and not as_json:
             _print_lines(finding_lines(assessment.findings), err=True)
         run = launch_run(situation, assessment, runs, find_interpreter(python), forced=force)
     if as_json:
         _print_json({"schema": 1, "name": run.name, "path": str(run.path)})
     else:
-        typer.echo(f"{run.name} is running. Find it again with: kerneltui watch {run.path}")
+        click.echo(f"{run.name} is running. Find it again with: kerneltui watch {run.path}")
     if wait:
         _follow(run, quiet=as_json)
 
@@ -277,12 +273,12 @@ def _follow(run: Any, *, quiet: bool = False) -> None:
     try:
         for line in follow(run):
             if not quiet:
-                typer.echo(line)
+                click.echo(line)
     except KeyboardInterrupt:
-        typer.echo(f"\n{run.name} goes on. Find it again with: kerneltui watch {run.path}", err=True)
-        raise typer.Exit(130) from None
+        click.echo(f"\n{run.name} goes on. Find it again with: kerneltui watch {run.path}", err=True)
+        raise SystemExit(130) from None
     if run.read_state().phase not in ("finished", "stopped"):
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
 def _find(name: str, runs_dir: Path | None) -> Any:
@@ -346,13 +342,13 @@ def _print_json(value: object) -> None:
 
 def _print_lines(lines: list[str], *, err: bool = False) -> None:
     for line in lines:
-        typer.echo(line, err=err)
+        click.echo(line, err=err)
 
 
 def _tell_error(error: KerneltuiError) -> None:
     from kerneltui.text import plain
 
-    typer.echo(f"✖ {plain(error.title)}", err=True)
+    click.echo(f"✖ {plain(error.title)}", err=True)
     for part in (error.message, error.hint):
         for line in plain(part).splitlines():
-            typer.echo(f"  {line}", err=True)
+            click.echo(f"  {line}", err=True)
