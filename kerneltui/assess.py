@@ -8,99 +8,94 @@ from pathlib import Path
 import msgspec
 
 from kerneltui.advice import rules
-from kerneltui.advice.finding import Finding
+from kerneltui.advice.assessment import Assessment, Attention, WillRun
 from kerneltui.advice.situation import Situation
 from kerneltui.errors import HubError, KerneltuiError, UsageError
 from kerneltui.facts.attention import AttentionChoice, resolve_attention
-from kerneltui.facts.builds import judge, judge_repository
-from kerneltui.facts.dataset import check_local_data
+from kerneltui.facts.builds import judge, judge_repository, local_kernels
 from kerneltui.facts.hub import Hub
+from kerneltui.facts.local_data import check_local_data
 from kerneltui.facts.model import ModelFacts, read_model
 from kerneltui.facts.packages import kernels_usable
 from kerneltui.facts.server import Server
 from kerneltui.interpreter import Asker, ProgressCallback
+from kerneltui.plan.devices import count_devices
 from kerneltui.plan.plan import Plan
-from kerneltui.plan.settings import Settings, read_settings
-from kerneltui.records import Document, Record
-from kerneltui.text import did_you_mean
+from kerneltui.plan.settings import Settings, read_settings, unknown_trainer
+from kerneltui.text import nearest
 
-
-class Attention(Record):
-    """The attention that will run: what was asked for, and the repository, branch, commit and variant that load."""
-
-    asked: str | None
-    implementation: str
-    repository: str | None = None
-    revision: str | None = None
-    commit: str | None = None
-    content_hash: str | None = None
-    variant: str | None = None
-    reason: str | None = None
-
-
-class WillRun(Record):
-    """What a launch would start."""
-
-    trainer: str
-    model: str | None
-    attention: Attention
-    dtype: str | None
-    packages: dict[str, str]
-
-
-class Assessment(Document):
-    """A plan judged: `check --json` prints it."""
-
-    findings: tuple[Finding, ...]
-    will_run: WillRun
-
-    @property
-    def blocked(self) -> bool:
-        """Whether a finding says that the run will fail or silently train the wrong thing."""
-        return any(finding.severity == "block" for finding in self.findings)
+# The packages of this machine that answer for another one.
+_ANSWERING = ("trl", "transformers", "kernels")
 
 
 def find_out(
-    plan: Plan, server: Server, asker: Asker, hub: Hub, *, on_progress: ProgressCallback | None = None
+    plan: Plan,
+    server: Server,
+    asker: Asker,
+    hub: Hub,
+    *,
+    on_progress: ProgressCallback | None = None,
+    elsewhere: bool = False,
 ) -> Situation:
-    """Return all that can be found out about `plan` on `server`.
+    """Return all that can be found out about `plan` on `server`; `elsewhere` tells that this is another machine.
 
     Raises UsageError for what the person must correct first (an unknown trainer, a file that is not there).
     """
     tell = on_progress or (lambda text: None)
     trainers = server.libraries.trainers if server.libraries else ()
     if trainers and plan.trainer not in trainers:
-        raise UsageError(
-            f"TRL has no trainer {plan.trainer!r}",
-            f"The installed one has {', '.join(trainers)}.",
-            did_you_mean(plan.trainer, trainers).capitalize() or "Choose one of them.",
-        )
+        raise unknown_trainer(plan.trainer, trainers)
     tell("asking TRL about the configuration")
-    settings = read_settings(plan, asker, processes=_processes(plan))
-    check_local_data(settings.values, Path(plan.cwd))
+    settings = read_settings(plan, asker, devices=count_devices(plan, server) or 0, elsewhere=elsewhere)
+    if not elsewhere:  # the files that another machine has are not here
+        check_local_data(settings.values, Path(plan.cwd))
     tell("reading the model's configuration")
-    model, unknown = _model(plan, settings, asker)
-    libraries = server.libraries
-    # What the run will see: LOCAL_KERNELS and HF_HUB_OFFLINE may come with the plan.
-    server = msgspec.structs.replace(server, environment={**server.environment, **plan.launch.environment})
-    attention = (
-        resolve_attention(settings.attention, libraries, model, kernels_usable(server))
-        if libraries
-        else AttentionChoice(asked=settings.attention, implementation=settings.attention or "sdpa", kind="unknown")
-    )
+    model, unknown = _model(plan, settings, asker, elsewhere)
     situation = Situation(
         plan=plan,
         settings=settings,
         server=server,
-        attention=attention,
+        attention=_attention(settings, server, model),
         model=model,
-        processes=int(_processes(plan) or settings.accelerate.get("num_processes") or 1),
         unknown=unknown,
+        elsewhere=elsewhere,
+        differing=_differing(server, asker) if elsewhere else {},
     )
-    if attention.kind != "kernel":
-        return situation
-    tell(f"asking the Hub about {attention.repository}")
-    return _with_kernel(situation, asker, hub)
+    return _with_kernel(situation, asker, hub, tell)
+
+
+def with_attention(
+    situation: Situation, asked: str, asker: Asker, hub: Hub, *, on_progress: ProgressCallback | None = None
+) -> Situation:
+    """Return the situation as it would be if its plan asked for the attention `asked`: another name is resolved.
+
+    `Situation.plan` stays as it is; the settings, the attention and the facts of its kernel are those of `asked`.
+    Raises as `find_out`.
+    """
+    settings = situation.settings.with_attention(asked)
+    changed = msgspec.structs.replace(
+        situation,
+        settings=settings,
+        attention=_attention(settings, situation.server, situation.model),
+        build=None,
+        build_error=None,
+        alternatives=None,
+        trusted=None,
+        similar=None,
+        unknown={name: why for name, why in situation.unknown.items() if name not in ("local_kernel", "trust")},
+    )
+    return _with_kernel(changed, asker, hub, on_progress or (lambda text: None))
+
+
+def _differing(server: Server, asker: Asker) -> dict[str, tuple[str, str]]:
+    """Return the versions there and here of the packages that answer here for a server elsewhere."""
+    here = asker.ask("packages")
+    found = {
+        name: (server.packages[name].version, here[name]["version"])
+        for name in _ANSWERING
+        if name in here and name in server.packages
+    }
+    return {name: versions for name, versions in found.items() if versions[0] != versions[1]}
 
 
 def assess(situation: Situation) -> Assessment:
@@ -108,14 +103,14 @@ def assess(situation: Situation) -> Assessment:
     return Assessment(findings=rules.judge(situation), will_run=_will_run(situation))
 
 
-def _processes(plan: Plan) -> int | None:
-    return len(plan.launch.gpus) if plan.launch.gpus else None
-
-
-def _model(plan: Plan, settings: Settings, asker: Asker) -> tuple[ModelFacts | None, dict[str, str]]:
+def _model(plan: Plan, settings: Settings, asker: Asker, elsewhere: bool) -> tuple[ModelFacts | None, dict[str, str]]:
     path = settings.get("model_name_or_path")
     if not path:
         return None, {"model": "no model_name_or_path is given"}
+    if not isinstance(path, str):
+        raise UsageError(
+            "model_name_or_path is not text", f"YAML reads it as {path!r}.", "Give a folder or the name of a model."
+        )
     revision = settings.model_kwargs.get("revision", settings.get("model_revision"))
     try:
         model = read_model(
@@ -125,29 +120,73 @@ def _model(plan: Plan, settings: Settings, asker: Asker) -> tuple[ModelFacts | N
             revision=None if revision == "main" else revision,
             trust_remote_code=bool(settings.get("trust_remote_code")),
         )
-    except UsageError:
-        raise
     except KerneltuiError as error:
+        if isinstance(error, UsageError) and not elsewhere:
+            raise
         return None, {"model": "\n".join(part for part in (error.title, error.message, error.hint) if part)}
     return model, {}
 
 
-def _with_kernel(situation: Situation, asker: Asker, hub: Hub) -> Situation:
+def _attention(settings: Settings, server: Server, model: ModelFacts | None) -> AttentionChoice:
+    asked, libraries = settings.attention, server.libraries
+    if libraries is None:
+        return AttentionChoice(asked=asked, implementation=asked or "sdpa", kind="unknown")
+    return resolve_attention(asked, libraries, model, kernels_usable(server))
+
+
+def _with_kernel(situation: Situation, asker: Asker, hub: Hub, tell: ProgressCallback) -> Situation:
     """Return the situation with what the Hub says of the chosen kernel; other revisions only where they are wanted."""
-    choice, server = situation.attention, situation.server
+    choice = situation.attention
+    if choice.kind != "kernel":
+        return situation
     assert choice.repository and choice.revision
-    gpus = situation.plan.launch.gpus
+    tell(f"asking the Hub about {choice.repository}")
+    # What the run will see: LOCAL_KERNELS may come with the plan.
+    server = msgspec.structs.replace(situation.server, environment=situation.environment)
+    if situation.elsewhere and choice.repository in (folders := local_kernels(server.environment)):
+        return _not_asked(situation, "local_kernel", folders[choice.repository])
+    gpus, elsewhere = _indices(situation), situation.elsewhere
     try:
-        build = judge(asker, hub, choice.repository, choice.revision, server, gpus=gpus)
-        trusted = None if build.source == "local" else hub.is_trusted(choice.repository.partition("/")[0])
+        build = judge(asker, hub, choice.repository, choice.revision, server, gpus=gpus, elsewhere=elsewhere)
     except HubError as error:
-        return msgspec.structs.replace(situation, build_error=(error.kind, str(error)))
-    situation = msgspec.structs.replace(situation, build=build, trusted=trusted)
-    if build.source == "hub" and rules.wants_alternatives(rules.judge(situation)):
+        similar = _similar(hub, choice.repository) if error.kind == "not_found" else None
+        situation = msgspec.structs.replace(situation, build_error=(error.kind, str(error)), similar=similar)
+    else:
+        situation = _with_trust(msgspec.structs.replace(situation, build=build), hub, choice.repository)
+    local = situation.build is not None and situation.build.source == "local"
+    if not local and rules.wants_alternatives(rules.judge(situation)):
         with contextlib.suppress(HubError):
-            alternatives = judge_repository(asker, hub, choice.repository, server)
-            situation = msgspec.structs.replace(situation, alternatives=tuple(alternatives))
+            others = judge_repository(asker, hub, choice.repository, server, gpus=gpus, elsewhere=elsewhere)
+            situation = msgspec.structs.replace(situation, alternatives=tuple(others))
     return situation
+
+
+def _indices(situation: Situation) -> list[int] | None:
+    """Return the numbers of the GPUs that builds are judged for; None for all."""
+    gpus = situation.gpus
+    return None if gpus == situation.server.gpus else [gpu.index for gpu in gpus if gpu.index is not None]
+
+
+def _with_trust(situation: Situation, hub: Hub, repository: str) -> Situation:
+    """Return the situation with the Hub's word on the kernel's owner; a folder of this machine is not asked about."""
+    if situation.build and situation.build.source == "local":
+        return situation
+    try:
+        return msgspec.structs.replace(situation, trusted=hub.is_trusted(repository.partition("/")[0]))
+    except HubError as error:
+        return _not_asked(situation, "trust", str(error))
+
+
+def _not_asked(situation: Situation, what: str, reason: str) -> Situation:
+    return msgspec.structs.replace(situation, unknown={**situation.unknown, what: reason})
+
+
+def _similar(hub: Hub, repository: str) -> str | None:
+    """Return a kernel of the same owner, else one of the community, whose name is near to one that is not there."""
+    with contextlib.suppress(HubError):
+        found = hub.list_kernels(repository.partition("/")[0]) or hub.list_kernels()
+        return nearest(repository, [kernel.id for kernel in found])
+    return None
 
 
 def _will_run(situation: Situation) -> WillRun:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import os
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,23 +34,46 @@ _name = click.option("--name", help="The run's name.")
 _wait = click.option("--wait", is_flag=True, help="Follow the run and end with its result.")
 
 
-@click.group()
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(version)s")
-def app() -> None:
-    """Train with TRL on the fastest attention kernel that really works on this GPU server."""
+@_python
+@_server
+@_runs_dir
+@click.pass_context
+def app(context: click.Context, python: Path | None, server: Path | None, runs_dir: Path | None) -> None:
+    """Train with TRL on the fastest attention kernel that really works on this GPU server.
+
+    Without a command: the full screen.
+    """
+    if context.invoked_subcommand is None:
+        _full_screen(python, server, runs_dir)
+    given = {"python": python, "server": server, "runs_dir": runs_dir}
+    context.default_map = {name: {k: v for k, v in given.items() if v is not None} for name in app.commands}
 
 
 def main() -> None:
     """Run the command; errors that a person can mend are told without a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a sign gets a question mark
+            stream.reconfigure(errors="replace")
     try:
-        app(prog_name="kerneltui")
+        code = app(prog_name="kerneltui", standalone_mode=False)
+        sys.stdout.flush()
     except KerneltuiError as error:
         _tell_error(error)
-        raise SystemExit(error.exit_code) from None
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
-    except BrokenPipeError:
-        raise SystemExit(0) from None
+        code = error.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        code = 130
+    except BrokenPipeError:  # whoever read our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except OSError as error:
+        _tell_error(KerneltuiError("Cannot write the output", error.strerror or str(error)))
+        code = 1
+    raise SystemExit(code)
 
 
 @app.command()
@@ -70,7 +96,7 @@ def doctor(python: Path | None, as_json: bool, runs_dir: Path | None) -> None:
 def kernels(repository: str | None, python: Path | None, server: Path | None, as_json: bool) -> None:
     """List the kernel repositories of kernels-community, or judge one repository's revisions for this server."""
     from kerneltui.facts.builds import judge_repository
-    from kerneltui.facts.hub import Hub
+    from kerneltui.facts.hub import Hub, check_repository
     from kerneltui.interpreter import Asker, find_interpreter
     from kerneltui.show import build_lines, repository_lines
 
@@ -79,10 +105,11 @@ def kernels(repository: str | None, python: Path | None, server: Path | None, as
         found = hub.list_kernels()
         _print_json({"schema": 1, "repositories": found}) if as_json else _print_lines(repository_lines(found))
         return
+    check_repository(repository.partition("@")[0])
     with _progress() as tell, Asker(find_interpreter(python)) as asker:
         machine = _read_server(python, server, None, tell)
         tell(f"asking the Hub about {repository}")
-        builds = judge_repository(asker, hub, repository, machine)
+        builds = judge_repository(asker, hub, repository, machine, elsewhere=server is not None)
     _print_json({"schema": 1, "builds": builds}) if as_json else _print_lines(build_lines(builds))
 
 
@@ -175,8 +202,12 @@ def runs(runs_dir: Path | None, as_json: bool) -> None:
 @click.option("--plain", is_flag=True, help="One line a change, for logs and screen readers.")
 @_runs_dir
 def watch(run: str, plain: bool, runs_dir: Path | None) -> None:
-    """Follow a run from its first record to its end; leaving it leaves the run alone."""
-    _follow(_find(run, runs_dir))
+    """Open the live pane of a run; leaving it leaves the run alone. In a pipe, or with --plain: one line a change."""
+    found = _find(run, runs_dir)
+    if plain or not sys.stdout.isatty():
+        _follow(found)
+    else:
+        _full_screen(None, None, found.path.parent, watch=found)
 
 
 @app.command()
@@ -227,6 +258,24 @@ def export(trainer: str, arguments: tuple[str, ...], form: str, python: Path | N
     click.echo(as_yaml(plan, settings) if form == "yaml" else as_python(plan, settings), nl=False)
 
 
+def _full_screen(python: Path | None, server: Path | None, runs_dir: Path | None, *, watch: Any = None) -> None:
+    """Run the app, and print what it leaves to say, such as how to find a run again."""
+    from kerneltui.facts.server import Server
+    from kerneltui.interpreter import find_interpreter
+    from kerneltui.paths import runs_directory
+    from kerneltui.records import read_record
+    from kerneltui.tui.app import KerneltuiApp
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "The full screen needs a terminal", "Input or output is not one.", "`kerneltui --help` lists the commands."
+        )
+    recorded = read_record(server, Server) if server is not None else None
+    said = KerneltuiApp(find_interpreter(python), runs_directory(runs_dir), recorded=recorded, watch=watch).run()
+    if said:
+        click.echo(said)
+
+
 def _plan(trainer: str, arguments: tuple[str, ...], *, name: str | None = None, gpus: str | None = None) -> Any:
     from kerneltui.paths import check_run_name
     from kerneltui.plan.plan import Launch, make_plan
@@ -239,12 +288,12 @@ def _plan(trainer: str, arguments: tuple[str, ...], *, name: str | None = None, 
 def _gpu_numbers(text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts) or len(set(map(int, parts))) < len(parts):
         raise UsageError(
-            f"{text!r} is no list of GPUs", hint="Give numbers in PCI bus order, such as --gpus 0,1"
-        ) from None
+            f"{text!r} is no list of GPUs", "Each is one number, once.", "Give them in PCI bus order: --gpus 0,1"
+        )
+    return tuple(map(int, parts))
 
 
 def _launch(
@@ -253,15 +302,17 @@ def _launch(
     from kerneltui.advice.show import finding_lines
     from kerneltui.interpreter import find_interpreter
     from kerneltui.runs.launch import launch as launch_run
+    from kerneltui.show import will_run_lines
 
     with _assessed(plan, python, None, machine=machine) as (situation, assessment):
-        if assessment.findings and not as_json:
+        if assessment.findings:
             _print_lines(finding_lines(assessment.findings), err=True)
         run = launch_run(situation, assessment, runs, find_interpreter(python), forced=force)
+        _print_lines(will_run_lines(assessment.will_run), err=True)
     if as_json:
         _print_json({"schema": 1, "name": run.name, "path": str(run.path)})
     else:
-        click.echo(f"{run.name} is running. Find it again with: kerneltui watch {run.path}")
+        click.echo(f"{run.name} is running. Find it again with: kerneltui watch {shlex.quote(str(run.path))}")
     if wait:
         _follow(run, quiet=as_json)
 
@@ -275,7 +326,7 @@ def _follow(run: Any, *, quiet: bool = False) -> None:
             if not quiet:
                 click.echo(line)
     except KeyboardInterrupt:
-        click.echo(f"\n{run.name} goes on. Find it again with: kerneltui watch {run.path}", err=True)
+        click.echo(f"\n{run.name} goes on. Find it again with: kerneltui watch {shlex.quote(str(run.path))}", err=True)
         raise SystemExit(130) from None
     if run.read_state().phase not in ("finished", "stopped"):
         raise SystemExit(1)
@@ -295,11 +346,13 @@ def _assessed(plan: Any, python: Path | None, server: Path | None, *, machine: A
     from kerneltui.facts.hub import Hub
     from kerneltui.interpreter import Asker, find_interpreter
 
-    with Asker(find_interpreter(python), environment=plan.launch.environment) as asker:
+    with Asker(find_interpreter(python), environment=plan.environment) as asker:
         with _progress() as tell:
             asker.prepare()
             machine = machine or _read_server(python, server, None, tell)
-            situation = find_out(plan, machine, asker, Hub(), on_progress=tell)
+            seen = plan.environment
+            hub = Hub(seen.get("HF_ENDPOINT"), token=seen.get("HF_TOKEN"))
+            situation = find_out(plan, machine, asker, hub, on_progress=tell, elsewhere=server is not None)
         yield situation, assess(situation)
 
 

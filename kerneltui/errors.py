@@ -29,7 +29,7 @@ class UsageError(KerneltuiError):
 
 
 class RecordError(UsageError):
-    """A record on disk or given by the person does not have the shape that it must have."""
+    """A record on disk or given by the person cannot be read, or does not have the shape that it must have."""
 
 
 class HubError(KerneltuiError):

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from kerneltui.errors import (
+    KerneltuiError,
     MissingPackageError,
     UsageError,
     WorkerAnswerError,
     WorkerDiedError,
-    WorkerError,
     WorkerTimeoutError,
 )
 from kerneltui.text import plain
@@ -77,6 +77,7 @@ class Worker:
         self.program = program
         self._messages: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._count = 0
+        self._ready = threading.Event()
         # A file, not a pipe: nobody has to drain it, and its end is there after a crash.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         try:
@@ -101,7 +102,7 @@ class Worker:
         assert self._process.stdout
         self._reader = threading.Thread(
             target=_read_messages,
-            args=(self._process.stdout, self._messages),
+            args=(self._process.stdout, self._messages, self._ready),
             daemon=True,
             name=f"{program} reader",
         )
@@ -192,9 +193,16 @@ class Worker:
         except (OSError, ValueError):
             raise self._died(question) from None
 
-    def _died(self, question: str) -> WorkerDiedError:
+    def _died(self, question: str) -> KerneltuiError:
         code = self._process.wait()
         ending = f"signal {-code}" if code < 0 else f"exit code {code}"
+        self._reader.join(5)
+        if not self._ready.is_set():  # every worker says a word as soon as its interpreter runs
+            return UsageError(
+                f"{self.python} does not work as a Python interpreter",
+                f"It ended ({ending}) instead of starting {WORKER.name}.\n{self.stderr_tail(3)}".strip(),
+                "Give the interpreter or the folder of its virtual environment with --python.",
+            )
         return WorkerDiedError(
             f"{self.program} in {self.python} ended ({ending}) at {question!r}",
             self.stderr_tail(),
@@ -256,22 +264,31 @@ class Asker:
         """Import the training packages in the background, so that the next question need not wait as long."""
 
         def ask() -> None:
-            with contextlib.suppress(WorkerError):  # the question that needs the packages tells it
+            with contextlib.suppress(KerneltuiError):  # the question that needs the packages tells it
                 self.ask("trl.prepare")
 
         threading.Thread(target=ask, daemon=True, name="asker preparation").start()
 
     def close(self) -> None:
-        """End the process if there is one."""
-        with self._lock:
+        """End the process if there is one, at once where it still answers a question (its imports, say)."""
+        while not self._lock.acquire(timeout=0.05):
+            if self._worker:
+                self._worker.kill()
+        try:
             if self._worker:
                 self._worker.close()
                 self._worker = None
+        finally:
+            self._lock.release()
 
 
-def _read_messages(stream: IO[str], messages: queue.Queue[dict[str, Any] | None]) -> None:
-    """Put each message of `stream` in the queue, and None at its end."""
-    with contextlib.suppress(ValueError), stream:  # a line cut off by a crash is no message
+def _read_messages(stream: IO[str], messages: queue.Queue[dict[str, Any] | None], ready: threading.Event) -> None:
+    """Put each message of `stream` in the queue, and None at its end; the first message sets `ready`."""
+    with contextlib.suppress(ValueError), stream:  # a line cut off by a crash is no message, nor is another program's
         for line in stream:
-            messages.put(json.loads(line))
+            message = json.loads(line)
+            if not isinstance(message, dict):
+                break
+            ready.set()
+            messages.put(message)
     messages.put(None)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 import msgspec
 
-from kerneltui.errors import KerneltuiError, RecordError
+from kerneltui.errors import RecordError
 from kerneltui.text import did_you_mean
 
 T = TypeVar("T")
@@ -45,27 +45,26 @@ def from_json(data: bytes, kind: type[T], source: str) -> T:
 
 def from_builtins(raw: Any, kind: type[T], source: str) -> T:
     """Return `raw` (dicts, lists, strings, numbers) as a record of type `kind`. Raises RecordError as `from_json`."""
+    written = raw.get("schema") if isinstance(raw, dict) else None
+    newest = _defaults(kind).get("schema")
+    if isinstance(written, int) and isinstance(newest, int) and written > newest:
+        raise RecordError(
+            f"{source} was written by a newer kerneltui",
+            f"It has schema {written}; this version reads up to {newest}.",
+            "Update kerneltui.",
+        )
     try:
         return msgspec.convert(raw, kind)
     except msgspec.ValidationError as error:
-        known = _defaults(kind)
-        written = raw.get("schema") if isinstance(raw, dict) else None
-        newest = known.get("schema")
-        if isinstance(written, int) and isinstance(newest, int) and written > newest:
-            raise RecordError(
-                f"{source} was written by a newer kerneltui",
-                f"It has schema {written}; this version reads up to {newest}.",
-                "Update kerneltui.",
-            ) from error
         raise RecordError(f"{source} does not fit", *_explain(str(error), kind)) from error
 
 
 def read_record(path: Path, kind: type[T]) -> T:
-    """Return the record of type `kind` in the file `path`. Raises RecordError or KerneltuiError (not readable)."""
+    """Return the record of type `kind` in the file `path`. Raises RecordError."""
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise KerneltuiError(f"Cannot read {path}", error.strerror or str(error), "Check the path.") from error
+        raise RecordError(f"Cannot read {path}", error.strerror or str(error), "Check the path.") from error
     return from_json(data, kind, str(path))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import textwrap
 from collections.abc import Sequence
 from datetime import datetime
 from io import StringIO
@@ -12,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kerneltui.assess import WillRun
+from kerneltui.advice.assessment import WillRun
 from kerneltui.facts.hub import KernelBuild, KernelRepo
 from kerneltui.runs.view import RunView
 from kerneltui.text import plain_line
@@ -33,37 +34,58 @@ def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str | None]], *
     for row in rows:
         table.add_row(*(Text("–" if cell is None else plain_line(cell)) for cell in row))
     output = StringIO()
-    Console(file=output, width=max(60, shutil.get_terminal_size((200, 24)).columns), color_system=None).print(table)
+    Console(file=output, width=max(60, _width()), color_system=None).print(table)
     return [line.rstrip() for line in output.getvalue().splitlines()]
+
+
+def _width() -> int:
+    """Return the terminal's columns; wide where there is none, as in a file or a pipe."""
+    return shutil.get_terminal_size((200, 24)).columns
+
+
+# From how many columns on a column of the list of runs is shown: name, state and step always are.
+RUN_COLUMNS = {
+    "": 0, "state": 0, "run": 0, "trainer": 100, "model": 110, "attention": 80, "step": 0, "loss": 0, "steps/s": 90,
+    "age": 0,
+}  # fmt: skip
 
 
 def run_lines(views: Sequence[RunView], directory: Path) -> list[str]:
     """Return the list of runs, each with its state; failed ones with their reason."""
     if not views:
         return [f"No runs in {directory}. `kerneltui demo` makes one; `kerneltui launch` starts your own."]
-    headings = ("", "state", "run", "trainer", "model", "attention", "step", "loss", "steps/s", "started")
-    lines = table_lines(headings, [_run_row(view) for view in views], right="step loss steps/s")
+    width = _width()
+    kept = [number for number, least in enumerate(RUN_COLUMNS.values()) if width >= least]
+    rows = [[row[number] for number in kept] for row in map(run_row, views)]
+    headings = [list(RUN_COLUMNS)[number] for number in kept]
+    lines = table_lines(headings, rows, right="step loss steps/s")
     reasons = [f"✖ {view.name}: {plain_line(view.reason or view.problem or '')}" for view in views if _has_reason(view)]
-    return [*lines, *([""] if reasons else []), *reasons]
+    return [*lines, *([""] if reasons else []), *(line for text in reasons for line in _wrapped(text, "  "))]
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    """Return text on lines that fit the terminal; those after the first are indented."""
+    return textwrap.wrap(text, max(40, min(_width(), 110)), subsequent_indent=indent, break_long_words=False) or [text]
 
 
 def _has_reason(view: RunView) -> bool:
     return bool(view.problem) or (view.phase in ("failed", "killed", "lost") and bool(view.reason))
 
 
-def _run_row(view: RunView) -> tuple[str | None, ...]:
+def run_row(view: RunView) -> tuple[str | None, ...]:
+    """Return the cells of a run, one for each of `RUN_COLUMNS`."""
     step = None if view.step is None else f"{view.step}/{view.total}" if view.total else str(view.step)
     return (
         PHASE_SIGNS.get(view.phase or "", "✖"),
         view.phase or "unreadable",
         view.name,
         view.trainer,
-        _shorten(view.model, 36),
-        _shorten(view.attention, 36),
+        shorten(view.model, 24),
+        shorten(view.attention, 28),
         step,
         None if view.loss is None else f"{view.loss:.4g}",
         None if view.speed is None else f"{view.speed:.3g}",
-        None if view.started is None else f"{age(view.started)} ago",
+        None if view.started is None else age(view.started),
     )
 
 
@@ -76,7 +98,7 @@ def age(time: str, *, now: datetime | None = None) -> str:
     return f"{int(seconds)} s"
 
 
-def _shorten(text: str | None, width: int) -> str | None:
+def shorten(text: str | None, width: int) -> str | None:
     """Cut the middle out of a long name, so that its beginning and its end stay."""
     if text is None or len(text) <= width:
         return text
@@ -87,25 +109,26 @@ def _shorten(text: str | None, width: int) -> str | None:
 def will_run_lines(will_run: WillRun) -> list[str]:
     """Return what a launch would start: trainer, model, attention with commit and variant, dtype."""
     attention = will_run.attention
+    asked = f"  (asked: {attention.asked})" if attention.asked not in (None, attention.implementation) else ""
     lines = [
         f"Will run: trl {will_run.trainer} on {will_run.model or 'no model'}",
-        f"  attention  {attention.implementation}"
-        + (f" (asked: {attention.asked})" if attention.asked not in (None, attention.implementation) else ""),
+        f"  attention  {attention.implementation}{asked}",
     ]
-    if attention.repository:
+    if attention.commit:
         lines.append(
-            f"             {attention.repository}  revision {attention.revision}"
-            f"  commit {(attention.commit or 'not known')[:8]}  variant {attention.variant or 'none'}"
+            f"             revision {attention.revision}  commit {attention.commit[:8]}"
+            f"  build {attention.variant or 'none fits'}"
         )
-    if attention.reason:
-        lines.append(f"             {attention.reason}")
     lines.append(f"  weights    {will_run.dtype}")
     versions = ("trl", "transformers", "kernels", "torch")
-    lines.append(
-        "  packages   "
-        + "  ".join(f"{name} {will_run.packages[name]}" for name in versions if name in will_run.packages)
-    )
-    return [plain_line(line) if not line.startswith(" ") else line.rstrip() for line in lines]
+    found = [f"{name} {will_run.packages[name]}" for name in versions if name in will_run.packages]
+    lines.append("  packages   " + "  ".join(found))
+    return [_plain_indented(line) for line in lines]
+
+
+def _plain_indented(line: str) -> str:
+    indent = len(line) - len(line.lstrip(" "))
+    return " " * indent + plain_line(line)
 
 
 def repository_lines(repositories: Sequence[KernelRepo]) -> list[str]:

@@ -46,3 +46,19 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
 def now() -> str:
     """Return the present time as an ISO 8601 string with a time zone, to the millisecond."""
     return datetime.now().astimezone().isoformat(timespec="milliseconds")
+
+
+def duration(seconds: float) -> str:
+    """Return a span of time in its one or two largest units: "11 s", "4 m 10 s", "42 m", "1 h 12 m", "2 d 3 h"."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 600:
+        return f"{whole // 60} m {whole % 60} s" if whole % 60 else f"{whole // 60} m"
+    minutes = round(whole / 60)
+    if minutes < 60:
+        return f"{minutes} m"
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h {minutes % 60} m" if minutes % 60 else f"{minutes // 60} h"
+    hours = round(minutes / 60)
+    return f"{hours // 24} d {hours % 24} h" if hours % 24 else f"{hours // 24} d"

@@ -24,7 +24,7 @@ def stand_in(situation: Situation) -> list[Finding]:
             "The branch is its own choice and may change with its version; the name below keeps it.",
             origin="asked",
             source=situation.cite("transformers", "PreTrainedModel._check_and_adjust_attn_implementation"),
-            fixes=(use_attention(situation, f"{choice.repository}@{choice.revision}"),),
+            fixes=(use_attention(situation, f"{choice.repository}@{choice.revision}", "Pin this branch"),),
         )
     ]
 
@@ -45,8 +45,8 @@ def swapped(situation: Situation) -> list[Finding]:
             + ("The revision that you named is dropped. " if pinned else "")
             + "Only a log line would say so.",
             origin="asked",
-            source=situation.cite("transformers", f"{_class(model)}._compatible_flash_implementations"),
-            fixes=(use_attention(situation, choice.implementation),),
+            source=situation.cite_answer("transformers", f"{_class(model)}._compatible_flash_implementations"),
+            fixes=(use_attention(situation, choice.implementation, "Write what will run"),),
         )
     ]
 
@@ -70,7 +70,7 @@ def no_flash(situation: Situation) -> list[Finding]:
             else "transformers gives such a kernel what it gives flash attention, for which this class was not made. "
             "It checks the name alone, so nothing would be said.",
             origin="asked",
-            source=situation.cite("transformers", f"{_class(model)}._supports_flash_attn"),
+            source=situation.cite_answer("transformers", f"{_class(model)}._supports_flash_attn"),
             fixes=(use_native(situation),),
         )
     ]
@@ -86,12 +86,31 @@ def no_flex(situation: Situation) -> list[Finding]:
     return _refused_builtin(situation, "flex_attention", "_supports_flex_attn", lambda model: model.supports_flex)
 
 
+def flex_on_cpu(situation: Situation) -> list[Finding]:
+    """Torch's FlexAttention has no backward on the CPU."""
+    if situation.attention.implementation != "flex_attention" or situation.on_gpu is not False:
+        return []
+    return [
+        Finding(
+            id="attention.flex_on_cpu",
+            severity="block",
+            title="flex_attention cannot train on the CPU",
+            why="torch has its backward for GPUs only, and raises at the first step.",
+            origin="known",
+            source="torch 2.13: FlexAttention (NotImplementedError: does not support backward on CPU)",
+            fixes=(use_native(situation),),
+        )
+    ]
+
+
 def softcap(situation: Situation) -> list[Finding]:
     """Sdpa cannot cap attention logits and raises at the first forward pass of a model that does."""
     choice, model = situation.attention, situation.model
     if model is None or model.softcap is None or choice.implementation != "sdpa" or model.supports_sdpa is False:
         return []
-    flex = (use_attention(situation, "flex_attention"),) if model.supports_flex and situation.on_gpu else ()
+    fixes = [use_attention(situation, "eager", "Take the plain attention")]
+    if model.supports_flex and situation.on_gpu:
+        fixes.insert(0, use_attention(situation, "flex_attention", "Take FlexAttention"))
     return [
         Finding(
             id="attention.softcap",
@@ -100,7 +119,7 @@ def softcap(situation: Situation) -> list[Finding]:
             why="transformers raises at the first forward pass. eager and flex_attention can do it.",
             origin="asked",
             source=situation.cite("transformers", "integrations.sdpa_attention.sdpa_attention_forward"),
-            fixes=(*flex, use_attention(situation, "eager")),
+            fixes=tuple(fixes),
         )
     ]
 
@@ -118,7 +137,7 @@ def _refused_builtin(
             title=f"{_class(model)} does not support {name}",
             why="transformers refuses it before the weights are read.",
             origin="asked",
-            source=situation.cite("transformers", f"{_class(model)}.{flag}"),
+            source=situation.cite_answer("transformers", f"{_class(model)}.{flag}"),
             fixes=(use_native(situation),),
         )
     ]
@@ -143,5 +162,6 @@ RULES: tuple[Callable[[Situation], list[Finding]], ...] = (
     no_flash,
     no_sdpa,
     no_flex,
+    flex_on_cpu,
     softcap,
 )

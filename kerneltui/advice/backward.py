@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kerneltui.advice import known
+from kerneltui.advice.build_verdict import cpu_backward
 from kerneltui.advice.finding import Finding, Fix, Severity
 from kerneltui.advice.fixes import use_attention, use_native
 from kerneltui.advice.revisions import other_revisions
 from kerneltui.advice.situation import Situation
-
-# The source in which the CPU build of flash-attn2 was read to have no backward; other versions were not read.
-_CPU_WITHOUT_BACKWARD = 3
 
 
 def no_backward(situation: Situation) -> list[Finding]:
@@ -51,16 +49,15 @@ def grouped_heads(situation: Situation) -> list[Finding]:
 
 def cpu_build(situation: Situation) -> list[Finding]:
     """The CPU build of flash-attn2 turns gradients off, so that attention would not be trained."""
-    choice, build = situation.attention, situation.build
-    if choice.repository != known.FLASH_ATTENTION_2 or build is None or not _from_hub(situation):
+    build = situation.build
+    severity = cpu_backward(build) if build and _from_hub(situation) else None
+    if build is None or severity is None:
         return []
-    if "-cpu" not in (build.variant or ""):
-        return []
-    read = known.major_version(build.revision, build) == _CPU_WITHOUT_BACKWARD
+    read = severity == "block"
     return [
         Finding(
             id="backward.cpu",
-            severity="block" if read else "warn",
+            severity=severity,
             title="The CPU build of flash-attn2 has no backward"
             if read
             else f"Whether the CPU build of flash-attn2@{build.revision} has a backward is not known",
@@ -86,7 +83,7 @@ def flash4_before_hopper(situation: Situation) -> list[Finding]:
             why="Its backward asserts 9.x, 10.x, 11.x or 12.x; the forward pass alone would run here.",
             origin="known",
             source=f"{known.SOURCES}/flash-attn4 (interface.py 1010)",
-            fixes=(use_attention(situation, known.FLASH_ATTENTION_2), use_native(situation)),
+            fixes=(use_attention(situation, known.FLASH_ATTENTION_2, "Take FlashAttention 2"), use_native(situation)),
         )
     ]
 
@@ -117,12 +114,13 @@ def _unproven(situation: Situation, heads: str) -> Finding:
     return Finding(
         id="backward.unproven",
         severity=severity,
-        title=f"flash-attn2@{situation.attention.revision} is unproven with this model ({heads}): prove it",
+        title=f"flash-attn2@{situation.attention.revision} is unproven with this model ({heads})",
         why="v3 failed in the backward pass of such models, and no public word says that v4 does not."
         if newer
         else "v3 failed in the backward pass of such models until 2026-09-01, and this build may be from before that.",
         origin="known",
         source=known.GROUPED_BACKWARD_ISSUE,
+        fixes=(Fix(label="Try two steps first", changes={"max_steps": 2}),),
     )
 
 
@@ -143,7 +141,7 @@ def _without_bug(situation: Situation) -> tuple[Fix, ...]:
     if situation.alternatives is not None or torch is None or torch.cuda is None:
         return other_revisions(situation)
     release = ".".join(torch.version.split(".")[:2])
-    older = (use_attention(situation, f"{known.FLASH_ATTENTION_2}@v2"),)
+    older = (use_attention(situation, f"{known.FLASH_ATTENTION_2}@v2", "Take the version before it"),)
     return (*(older if known.has_build_of_v2(release, torch.cuda) else ()), use_native(situation))
 
 

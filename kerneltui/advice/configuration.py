@@ -31,7 +31,7 @@ def _finding(situation: Situation, error: ConfigError) -> Finding:
         title=title,
         why=rest.strip() or f"TRL refuses this configuration ({error.type}) before it loads anything.",
         origin="asked",
-        source=situation.cite("trl", f"the configuration class of {situation.plan.trainer}"),
+        source=situation.cite_answer("trl", f"the configuration class of {situation.plan.trainer}"),
         fixes=_fixes(situation, message),
     )
 

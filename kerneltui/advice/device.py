@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from packaging.version import InvalidVersion, Version
-
 from kerneltui.advice.finding import Finding, Fix
-from kerneltui.advice.fixes import install, use_native
+from kerneltui.advice.fixes import install, set_variable, use_native
 from kerneltui.advice.situation import Situation
-from kerneltui.facts.server import Gpu
+from kerneltui.facts.packages import read_version
+from kerneltui.facts.server import AMPERE, Gpu
+from kerneltui.plan.devices import VISIBLE, count_devices
+from kerneltui.plan.plan import file_variables
 
-_AMPERE = (8, 0)
 _USE_CPU = Fix(label="Train on the CPU", changes={"use_cpu": True})
 
 
@@ -21,6 +21,8 @@ def no_gpu(situation: Situation) -> list[Finding]:
     server, refused = situation.server, situation.autocast == "bfloat16"
     unseen = bool(server.gpus)
     if situation.on_gpu is not False or situation.settings.get("use_cpu") or _driver_too_old(situation):
+        return []
+    if missing_gpu(situation):
         return []
     if not refused and not unseen:
         return []
@@ -65,21 +67,83 @@ def old_driver(situation: Situation) -> list[Finding]:
 
 def missing_gpu(situation: Situation) -> list[Finding]:
     """The GPUs that the plan names must be there."""
-    chosen, gpus = situation.plan.launch.gpus or (), situation.server.gpus
-    indices = [gpu.index for gpu in gpus if gpu.index is not None]
-    absent = [number for number in chosen if number not in indices]
+    named = _named(situation)
+    indices = sorted(gpu.index for gpu in situation.server.gpus if gpu.index is not None)
+    absent = [number for number in named if number not in indices]
     if not absent or not indices or situation.settings.get("use_cpu"):
         return []
+    there = [number for number in named if number in indices]
+    fitting = ",".join(map(str, [*there, *(number for number in indices if number not in there)][: len(named)]))
+    by_flag = situation.plan.launch.gpus is not None
     return [
         Finding(
             id="device.missing_gpu",
             severity="block",
             title=f"There is no GPU {', '.join(map(str, absent))} on this server",
-            why=f"It has {', '.join(map(str, sorted(indices)))}, in PCI bus order.",
+            why=f"It has {', '.join(map(str, indices))}, in PCI bus order. "
+            f"{'--gpus ' if by_flag else f'{VISIBLE}='}{fitting} would do.",
             origin="asked",
             source="the server report",
+            fixes=() if by_flag else set_variable(situation, "Name GPUs that are there", VISIBLE, fitting),
         )
     ]
+
+
+def chosen_twice(situation: Situation) -> list[Finding]:
+    """The file's `env` mapping and accelerate's gpu_ids come after the choice of the launch, and silently win."""
+    gpus = situation.plan.launch.gpus
+    if gpus is None:
+        return []
+    launch = ",".join(map(str, gpus))
+    label, found = "Leave it to --gpus", []
+    visible = file_variables(situation.plan.config).get(VISIBLE)
+    if visible is not None and str(visible) != launch:
+        found.append(_chosen_twice(launch, VISIBLE, visible, set_variable(situation, label, VISIBLE, None)))
+    identifiers = situation.settings.accelerate.get("gpu_ids")
+    if identifiers not in (None, "all", launch):
+        found.append(_chosen_twice(launch, "gpu_ids", identifiers, (Fix(label=label, changes={"gpu_ids": None}),)))
+    return found
+
+
+def more_processes_than_gpus(situation: Situation) -> list[Finding]:
+    """Each process on a machine has a GPU of its own: NCCL refuses two on the same."""
+    count = count_devices(situation.plan, situation.server)
+    if not situation.on_gpu or not count or situation.processes <= count * situation.settings.machines:
+        return []
+    if missing_gpu(situation):
+        return []
+    return [
+        Finding(
+            id="device.processes",
+            severity="block",
+            title=f"accelerate would start {situation.processes} processes for {count} GPU{'s' if count > 1 else ''}",
+            why="Each needs a GPU of its own; NCCL refuses two on the same one. num_processes says how many there are, "
+            "else the configuration file of accelerate.",
+            origin="known",
+            source="accelerate: state.PartialState.set_device (the local process number modulo the number of GPUs)",
+            fixes=(Fix(label=f"Set num_processes to {count}", changes={"num_processes": count}),),
+        )
+    ]
+
+
+def _chosen_twice(launch: str, name: str, value: object, fixes: tuple[Fix, ...]) -> Finding:
+    return Finding(
+        id=f"device.chosen_twice.{name}",
+        severity="block",
+        title=f"The GPUs are chosen twice: --gpus {launch}, and {name} is {value}",
+        why=f"{name} is set last, in the training process, so that it would train on other GPUs than were judged here.",
+        origin="known",
+        source="trl: TrlParser.parse_args_and_config (env); accelerate: utils.launch (gpu_ids)",
+        fixes=fixes,
+    )
+
+
+def _named(situation: Situation) -> tuple[int, ...]:
+    """Return the numbers of the GPUs that the plan names, by the launch or by CUDA_VISIBLE_DEVICES."""
+    if situation.plan.launch.gpus is not None:
+        return situation.plan.launch.gpus
+    names = situation.plan.environment.get(VISIBLE, "").split(",")
+    return tuple(int(name) for name in names if name.strip().isascii() and name.strip().isdigit())
 
 
 def torch_without_architecture(situation: Situation) -> list[Finding]:
@@ -87,11 +151,11 @@ def torch_without_architecture(situation: Situation) -> list[Finding]:
     torch = situation.server.torch
     if torch is None or not torch.cuda or not torch.arch_list:
         return []
-    foreign = [gpu for gpu in _gpus(situation) if gpu.capability and not _built_for(torch.arch_list, gpu.capability)]
+    foreign = [gpu for gpu in _gpus(situation) if gpu.capability and not built_for(torch.arch_list, gpu.capability)]
     if not foreign:
         return []
     # An older card needs an older torch, and which one cannot be told here.
-    newer = (foreign[0].capability or _AMPERE) > _AMPERE
+    newer = (foreign[0].capability or AMPERE) > AMPERE
     upgrade = install(situation, "Install a newer torch", "--upgrade", "torch")
     return [
         Finding(
@@ -148,13 +212,13 @@ def gpu_kernel_on_cpu(situation: Situation) -> list[Finding]:
 def is_flash(situation: Situation) -> bool:
     """Whether a FlashAttention runs; kernels of another name may compute otherwise."""
     choice = situation.attention
-    return choice.flash and "flash" in choice.implementation and "metal" not in choice.implementation
+    return choice.called_as_flash and "flash" in choice.implementation and "metal" not in choice.implementation
 
 
 def _driver_too_old(situation: Situation) -> bool:
     """Whether torch sees no GPU because the driver runs an older major version of CUDA than torch is built for."""
     torch = situation.server.torch
-    built, runs = _version(torch.cuda if torch else None), _version(situation.server.driver_cuda)
+    built, runs = read_version(torch.cuda if torch else None), read_version(situation.server.driver_cuda)
     return bool(built and runs and built.major > runs.major) and situation.on_gpu is False
 
 
@@ -164,7 +228,7 @@ def _gpus(situation: Situation) -> tuple[Gpu, ...]:
 
 def before_ampere(situation: Situation) -> list[Gpu]:
     """Return the GPUs of the run that are older than compute capability 8.0."""
-    return [gpu for gpu in _gpus(situation) if gpu.capability and gpu.capability < _AMPERE]
+    return [gpu for gpu in _gpus(situation) if gpu.capability and gpu.capability < AMPERE]
 
 
 def card(gpu: Gpu) -> str:
@@ -173,8 +237,8 @@ def card(gpu: Gpu) -> str:
     return f"{gpu.name or 'this GPU'} (compute capability {major}.{minor})"
 
 
-def _built_for(arch_list: Iterable[str], capability: tuple[int, int]) -> bool:
-    """Whether torch has code for a GPU: a binary (sm_), or text that the driver compiles for newer ones (compute_)."""
+def built_for(arch_list: Iterable[str], capability: tuple[int, int]) -> bool:
+    """Return whether torch has code for a GPU: a binary (sm_), or text that the driver compiles (compute_)."""
     for arch in arch_list:
         found = re.fullmatch(r"(sm|compute)_(\d+)(\d)([af]?)", arch)
         if found is None:
@@ -187,17 +251,12 @@ def _built_for(arch_list: Iterable[str], capability: tuple[int, int]) -> bool:
     return False
 
 
-def _version(text: str | None) -> Version | None:
-    try:
-        return Version(text) if text else None
-    except InvalidVersion:
-        return None
-
-
 RULES: tuple[Callable[[Situation], list[Finding]], ...] = (
     no_gpu,
     old_driver,
     missing_gpu,
+    chosen_twice,
+    more_processes_than_gpus,
     torch_without_architecture,
     flash_before_ampere,
     gpu_kernel_on_cpu,

@@ -7,6 +7,8 @@ from typing import Any
 
 from kerneltui.advice.finding import Fix
 from kerneltui.advice.situation import Situation
+from kerneltui.plan.plan import file_variables
+from kerneltui.plan.secrets import is_secret
 
 
 def native_attention(situation: Situation) -> str:
@@ -16,14 +18,14 @@ def native_attention(situation: Situation) -> str:
     return "sdpa" if fits else "eager"
 
 
-def use_attention(situation: Situation, name: str, label: str | None = None) -> Fix:
+def use_attention(situation: Situation, name: str, label: str) -> Fix:
     """Return the fix that asks for another attention, wherever the plan asks for the present one."""
-    return _set_loading(situation, "attn_implementation", name, label or f"Use {name}")
+    return _set_loading(situation, "attn_implementation", name, label)
 
 
 def use_native(situation: Situation) -> Fix:
     """Return the fix that trains with built-in attention, which needs no kernel."""
-    return use_attention(situation, native_attention(situation))
+    return use_attention(situation, native_attention(situation), "Take built-in attention")
 
 
 def use_dtype(situation: Situation, name: str) -> Fix:
@@ -34,6 +36,18 @@ def use_dtype(situation: Situation, name: str) -> Fix:
 def add_model_options(situation: Situation, label: str, **options: Any) -> Fix:
     """Return the fix that adds entries to `model_init_kwargs`."""
     return Fix(label=label, changes={"model_init_kwargs": {**situation.settings.model_kwargs, **options}})
+
+
+def set_variable(situation: Situation, label: str, name: str, value: str | None) -> tuple[Fix, ...]:
+    """Return the fix that sets a variable in the file's `env` mapping, or removes it; none where it holds secrets.
+
+    A fix shows and keeps the whole mapping that it writes.
+    """
+    written = file_variables(situation.plan.config)
+    if any(is_secret(other) for other in written):
+        return ()
+    changed = {other: text for other, text in {**written, name: value}.items() if text is not None}
+    return (Fix(label=label, changes={"env": changed or None}),)
 
 
 def install(situation: Situation, label: str, *requirements: str) -> Fix:

@@ -12,6 +12,7 @@ from kerneltui.advice.finding import Finding, Fix
 from kerneltui.advice.situation import Situation
 from kerneltui.errors import UsageError
 from kerneltui.plan.plan import Plan, parse_config
+from kerneltui.plan.secrets import is_secret
 from kerneltui.text import nearest
 
 
@@ -85,7 +86,8 @@ def _unknown_key(situation: Situation, written: str) -> Finding:
     new = rename.new if rename and rename.new in fields else None
     hint = f"It is called {new} today." if new else _NOT_FOR_THE_COMMAND.get(name, "")
     if not hint:
-        new = nearest(name, [*fields, *_ACCELERATE])
+        # The value of a secret would stand in the fix.
+        new = None if is_secret(name) else nearest(name, [*fields, *_ACCELERATE])
         hint = f"Did you mean {new}?" if new else "It may be a field of another trainer."
     return Finding(
         id=f"keys.unknown.{name}",
@@ -93,7 +95,7 @@ def _unknown_key(situation: Situation, written: str) -> Finding:
         title=f"TRL's {trainer} has no field {written}",
         why=f"{hint} TRL hands what it does not know to accelerate launch, which refuses it.",
         origin="asked",
-        source=rename.source if rename else situation.cite("trl", f"scripts.{trainer}.make_parser"),
+        source=rename.source if rename else situation.cite_answer("trl", f"scripts.{trainer}.make_parser"),
         fixes=(
             *((_rename(situation.plan, written, new),) if new else ()),
             Fix(label=f"Remove {written}", changes={written: None}),

@@ -6,7 +6,6 @@ The sources name a commit or a date. Of branches that were published later nothi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from kerneltui.facts.hub import KernelBuild
@@ -79,12 +78,11 @@ _NOT_ATTENTION = (
     *("scattermoe", "sonic-moe", "tinygrad-rms", "trimul-gpumode", "triton-kernels", "vllm-moe", "yoso"),
 )
 
-# Old repositories of the type "model"; kernels reads the type "kernel" alone since 0.14.
+# Old repositories of the type "model"; kernels reads the type "kernel" alone since 0.14 (huggingface/trl issue 4514).
 RENAMED = {
     f"{COMMUNITY}/flash-attn": FLASH_ATTENTION_2,
     f"{COMMUNITY}/sage_attention": f"{COMMUNITY}/sage-attention",
 }
-RENAMED_SOURCE = "https://github.com/huggingface/trl/issues/4514"
 
 # Commits of flash-attn2 v3 from before the fix, and the one with the fix in its build for CUDA 13.0 alone.
 _V3_BROKEN = ("239bb21bd566f598d7e2228eab9788b0a9239b2d", "a394b68d")
@@ -108,6 +106,11 @@ def unfit_for_training(repository: str) -> Unfit | None:
     if owner == COMMUNITY and name in _NOT_ATTENTION:
         return Unfit(f"it is no attention that transformers can call: {_NO_VARLEN}", f"{SOURCES}/{name}")
     return None
+
+
+def forward_only() -> tuple[str, ...]:
+    """Return the kernels for attention that cannot be trained with."""
+    return tuple(_FORWARD_ONLY)
 
 
 def has_build_of_v2(torch: str, cuda: str) -> bool:
@@ -151,23 +154,3 @@ def _toolkit(build: KernelBuild | None, cuda: str | None) -> str | None:
         return cuda.replace(".", "") if cuda else None
     found = re.search(r"-cu(\d+)", build.variant)
     return found[1] if found else None
-
-
-def supports_capability(archs: Iterable[str], capability: tuple[int, int]) -> bool:
-    """Return whether a build for `archs` runs on a GPU of `capability`; True where no arch can be read.
-
-    The rule of kernels 0.17.2, `kernels.archs`: "9.0a" is exact, "10.0f" and "8.0" the same major and at least that
-    minor number, "8.0+PTX" anything newer.
-    """
-    found = [re.fullmatch(r"(\d+)\.(\d+)([af]?)(\+PTX)?", arch) for arch in archs]
-    readable = [match for match in found if match]
-    return not readable or any(_supports(match, capability) for match in readable)
-
-
-def _supports(arch: re.Match[str], capability: tuple[int, int]) -> bool:
-    built = (int(arch[1]), int(arch[2]))
-    if arch[3] == "a":
-        return capability == built
-    if arch[4] and not arch[3]:
-        return capability >= built
-    return capability[0] == built[0] and capability[1] >= built[1]

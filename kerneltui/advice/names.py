@@ -31,7 +31,7 @@ def revision_grammar(situation: Situation) -> list[Finding]:
             "Write the name of the branch or tag, or the whole commit (40 hexadecimal digits).",
             origin="asked",
             source=situation.cite("transformers", "integrations.hub_kernels.is_kernel"),
-            fixes=(use_attention(situation, f"{repository}@{short}"),) if writable else (),
+            fixes=(use_attention(situation, f"{repository}@{short}", "Write its name alone"),) if writable else (),
         )
     ]
 
@@ -53,7 +53,10 @@ def unknown_name(situation: Situation) -> list[Finding]:
             + did_you_mean(choice.asked, names).capitalize(),
             origin="asked",
             source=situation.cite("transformers", "PreTrainedModel.get_correct_attn_implementation"),
-            fixes=(*((use_attention(situation, close),) if close else ()), *_other_native(situation, close)),
+            fixes=(
+                *((use_attention(situation, close, "Take the nearest name"),) if close else ()),
+                *_other_native(situation, close),
+            ),
         )
     ]
 

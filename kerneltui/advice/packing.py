@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from packaging.version import Version
 
+from kerneltui.advice import known
 from kerneltui.advice.finding import Finding, Fix
 from kerneltui.advice.fixes import use_attention
 from kerneltui.advice.situation import Situation
@@ -17,7 +18,7 @@ _STRIPS_REVISION = Version("1.13")
 _TABLE = (
     "flash_attention_2",
     "flash_attention_3",
-    "kernels-community/flash-attn2",
+    known.FLASH_ATTENTION_2,
     "kernels-community/flash-attn3",
     "kernels-community/vllm-flash-attn3",
 )
@@ -104,7 +105,7 @@ def strategy_name(situation: Situation) -> list[Finding]:
             why="It takes bfd, bfd_split and wrapped, and would refuse this one after the model was loaded.",
             origin="known",
             source=situation.cite("trl", "data_utils.pack_dataset"),
-            fixes=(Fix(label=f"Use {close}", changes={"packing_strategy": close}),),
+            fixes=(Fix(label=f"Set packing_strategy to {close}", changes={"packing_strategy": close}),),
         )
     ]
 
@@ -120,7 +121,7 @@ def attention_table(situation: Situation) -> list[Finding]:
         name = name.partition("@")[0].partition(":")[0]
     if name in _TABLE or choice.kind == "unknown":
         return []
-    return [_false_alarm(situation)] if choice.flash else [_mixes(situation)]
+    return [_false_alarm(situation)] if choice.called_as_flash else [_mixes(situation)]
 
 
 def batch_of_one(situation: Situation) -> list[Finding]:
@@ -183,7 +184,6 @@ def _false_alarm(situation: Situation) -> Finding:
 
 def _mixes(situation: Situation) -> Finding:
     choice, libraries = situation.attention, situation.server.libraries
-    flash = "kernels-community/flash-attn2"
     supports = situation.model is None or situation.model.supports_flash is not False
     offer = bool(situation.capabilities) and supports and libraries is not None
     return Finding(
@@ -195,7 +195,7 @@ def _mixes(situation: Situation) -> Finding:
         origin="known",
         source=situation.cite("trl", "trainer.sft_trainer.FLASH_ATTENTION_VARIANTS"),
         fixes=(
-            *((use_attention(situation, flash),) if offer else ()),
+            *((use_attention(situation, known.FLASH_ATTENTION_2, "Take FlashAttention 2"),) if offer else ()),
             Fix(label="Do not join samples", changes={"packing": None, "padding_free": None}),
         ),
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from kerneltui.advice import known
+from kerneltui.advice.build_verdict import load_problem
 from kerneltui.advice.finding import Fix
 from kerneltui.advice.fixes import use_attention, use_native
 from kerneltui.advice.situation import Situation
 from kerneltui.facts.hub import KernelBuild, KernelMetadata
-
-_FLASH_MINIMUM = (8, 0)
+from kerneltui.facts.server import AMPERE
 
 
 def other_revisions(situation: Situation) -> tuple[Fix, ...]:
@@ -21,23 +21,18 @@ def other_revisions(situation: Situation) -> tuple[Fix, ...]:
     fitting = [build for build in situation.alternatives or () if _fits(situation, build)]
     fitting.sort(key=lambda build: _backward(situation, build) == "unproven")
     fixes = [
-        use_attention(situation, f"{build.repository}@{build.revision}", f"Use {build_name(build)} ({build.variant})")
+        use_attention(situation, f"{build.repository}@{build.revision}", f"Take another revision ({build.variant})")
         for build in fitting[:3]
     ]
     return (*fixes, use_native(situation))
 
 
 def arch_reason(situation: Situation, metadata: KernelMetadata | None) -> str | None:
-    """Return why a build does not run on a GPU of the run: kernels' own words, else its rule."""
+    """Return why a build does not run on a GPU of the run, in kernels' own words."""
     # Older cards get a clearer word from the rule for FlashAttention itself.
     if metadata is None or situation.on_gpu is False or _too_old_for_flash(situation):
         return None
-    if metadata.arch_error:
-        return metadata.arch_error
-    refused = [c for c in situation.capabilities if not known.supports_capability(metadata.archs, c)]
-    if not refused or metadata.backend not in (None, "cuda"):
-        return None
-    return f"The GPU has compute capability {refused[0][0]}.{refused[0][1]}; the build has {', '.join(metadata.archs)}."
+    return metadata.arch_error
 
 
 def build_name(build: KernelBuild) -> str:
@@ -48,13 +43,12 @@ def build_name(build: KernelBuild) -> str:
 
 def _fits(situation: Situation, build: KernelBuild) -> bool:
     """Whether another revision would load here and is not known to fail with this model."""
-    metadata = build.metadata
     chosen = situation.attention
     if build.variant is None or (build.repository, build.revision) == (chosen.repository, chosen.revision):
         return False
-    if metadata and (metadata.error or metadata.load_error or metadata.missing_depends):
+    if load_problem(build.metadata, situation.server) or arch_reason(situation, build.metadata):
         return False
-    return not arch_reason(situation, metadata) and _backward(situation, build) != "broken"
+    return _backward(situation, build) != "broken"
 
 
 def _backward(situation: Situation, build: KernelBuild) -> known.Backward | None:
@@ -66,4 +60,4 @@ def _backward(situation: Situation, build: KernelBuild) -> known.Backward | None
 
 def _too_old_for_flash(situation: Situation) -> bool:
     capabilities = situation.capabilities
-    return bool(capabilities) and capabilities[0] < _FLASH_MINIMUM and "flash" in situation.attention.implementation
+    return bool(capabilities) and capabilities[0] < AMPERE and "flash" in situation.attention.implementation

@@ -8,12 +8,15 @@ from kerneltui.advice import (
     attention,
     backward,
     configuration,
+    data,
     device,
     dtype,
+    elsewhere,
     keys,
     names,
     packages,
     packing,
+    secrets,
     source,
     trainer,
     variants,
@@ -22,8 +25,8 @@ from kerneltui.advice.finding import Finding
 from kerneltui.advice.situation import Situation
 
 _SUBJECTS = (
-    *(packages, device, dtype, names, source, variants, attention, backward),
-    *(trainer, keys, packing, configuration),
+    *(elsewhere, packages, device, dtype, names, source, variants, attention, backward),
+    *(trainer, data, keys, secrets, packing, configuration),
 )
 _ORDER = ("block", "warn", "note")
 

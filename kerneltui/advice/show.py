@@ -63,7 +63,8 @@ def _finding(finding: Finding, width: int) -> Iterator[str]:
 def _fix(fix: Fix, width: int) -> Iterator[str]:
     """Give the label and the change on one line where it fits; else the change has a line of its own."""
     label, text = _line(fix.label), fix_text(fix)
-    if text.lower() == label.lower():
+    whole = [f"Set {name} to {_value(value)}" for name, value in fix.changes.items()]
+    if text.lower() == label.lower() or [label] == whole:
         yield f"{_INDENT}→ {label}"
         return
     sign = "$ " if fix.command else ""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from kerneltui.facts.attention import AttentionChoice
+from kerneltui.facts.dataset import DatasetFacts
 from kerneltui.facts.hub import KernelBuild
 from kerneltui.facts.model import ModelFacts
+from kerneltui.facts.packages import read_version
 from kerneltui.facts.server import Gpu, Server
+from kerneltui.plan.devices import chosen_gpus, count_devices
 from kerneltui.plan.plan import Plan
 from kerneltui.plan.settings import Settings
 from kerneltui.records import Record
@@ -18,8 +21,10 @@ class Situation(Record):
 
     `build` is what the Hub (or LOCAL_KERNELS) has for the chosen kernel; `build_error` the Hub's (kind, message) when
     it did not say. `alternatives` are other revisions of the same repository judged for the same server, newest
-    first; `trusted` tells whether the Hub names the kernel's owner a trusted publisher. `processes` is the number of
-    processes that will train.
+    first; `trusted` tells whether the Hub names the kernel's owner a trusted publisher; `similar` is a kernel on the
+    Hub whose name is near to one that it lacks. `data` is the data set as far as its first rows tell. `elsewhere` tells
+    that the server is another machine, known by its report: what this one cannot reach, that one may; `differing` has
+    the version there and the version here of the packages that are not the same.
     """
 
     plan: Plan
@@ -31,37 +36,48 @@ class Situation(Record):
     build_error: tuple[str, str] | None = None
     alternatives: tuple[KernelBuild, ...] | None = None
     trusted: bool | None = None
-    processes: int = 1
+    data: DatasetFacts | None = None
+    similar: str | None = None
+    elsewhere: bool = False
+    differing: dict[str, tuple[str, str]] = {}
     unknown: dict[str, str] = {}
 
     def version(self, package: str) -> Version | None:
         """Return the version of a package in the training interpreter, None where it is not there or not told."""
         found = self.server.packages.get(package)
-        try:
-            return Version(found.version) if found else None
-        except InvalidVersion:
-            return None
+        return read_version(found.version) if found else None
 
     def cite(self, package: str, symbol: str) -> str:
         """Return the source line for what the code of a package says, with the version that is installed."""
         version = self.version(package)
         return f"{package} {version}: {symbol}" if version else f"{package}: {symbol}"
 
+    def cite_answer(self, package: str, symbol: str) -> str:
+        """Return the source line for what a package of this machine answered, also where it is not the server's."""
+        if package not in self.differing:
+            return self.cite(package, symbol)
+        return f"{package} {self.differing[package][1]} (of this machine): {symbol}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that the run would see, as far as they matter: the server's, then those of the plan."""
+        return {**self.server.environment, **self.plan.environment}
+
+    @property
+    def processes(self) -> int:
+        """The number of processes that `accelerate launch` would start."""
+        return self.settings.processes
+
     @property
     def gpus(self) -> tuple[Gpu, ...]:
         """The GPUs that the run would use, by the plan's choice; none when it trains on the CPU."""
-        if self.settings.get("use_cpu"):
-            return ()
-        chosen = self.plan.launch.gpus
-        return tuple(gpu for gpu in self.server.gpus if chosen is None or gpu.index in chosen)
+        return () if self.settings.get("use_cpu") else chosen_gpus(self.plan, self.server)
 
     @property
     def on_gpu(self) -> bool | None:
         """Whether training would compute on a GPU; None where it is not known what the server's torch sees."""
-        if self.settings.get("use_cpu"):
-            return False
-        torch = self.server.torch
-        return torch.device_count > 0 if torch else None
+        count = 0 if self.settings.get("use_cpu") else count_devices(self.plan, self.server)
+        return None if count is None else count > 0
 
     @property
     def capabilities(self) -> tuple[tuple[int, int], ...]:

@@ -12,6 +12,10 @@ from kerneltui.advice.situation import Situation
 
 # The Hub's refusals with which loading fails as well; after the others it may still work.
 _CERTAIN = ("not_found", "no_revision", "no_build", "no_metadata", "gated", "bad_token")
+# Those with which it fails on the machine that has them: kernels asks the Hub about the publisher before it loads even
+# a cached kernel (kernels 0.17.2: hf_hub._check_trust_remote_code).
+_NO_ANSWER = ("unreachable", "unavailable", "rate_limited", "garbage")
+_REFUSED = "Until the Hub answers, kernels loads nothing, not even from the cache, so training would fail."
 _CHECK_SKIPPED = {"offline": "While HF_HUB_OFFLINE is set, a kernel loads only if the cache holds it whole."}
 
 
@@ -21,9 +25,10 @@ def hub_refused(situation: Situation) -> list[Finding]:
         return []
     kind, message = situation.build_error
     title, _, rest = message.partition("\n")
-    severity: Severity = "block" if kind in _CERTAIN else "warn"
+    fails_here = kind in _NO_ANSWER and not situation.elsewhere
+    severity: Severity = "block" if kind in _CERTAIN or fails_here else "warn"
     unsure = "Builds and branches were not asked for, so nothing is known of them."
-    why = [rest, *([] if severity == "block" else [unsure]), _CHECK_SKIPPED.get(kind, "")]
+    why = [rest, _REFUSED if fails_here else "", unsure if severity == "warn" else "", _CHECK_SKIPPED.get(kind, "")]
     return [
         Finding(
             id=f"source.{kind}",
@@ -37,6 +42,39 @@ def hub_refused(situation: Situation) -> list[Finding]:
     ]
 
 
+def offline_run(situation: Situation) -> list[Finding]:
+    """A plan may keep the run off the Hub, although this check could ask it."""
+    if situation.build is None or _local(situation) or not _offline(situation):
+        return []
+    return [
+        Finding(
+            id="source.offline_run",
+            severity="warn",
+            title=f"The run does not ask the Hub, so {situation.attention.repository} must lie whole in its cache",
+            why=f"{_CHECK_SKIPPED['offline']} What the Hub has was asked from here; the cache was not looked at.",
+            origin="known",
+            source=situation.cite("huggingface_hub", "constants.HF_HUB_OFFLINE"),
+        )
+    ]
+
+
+def trust_not_asked(situation: Situation) -> list[Finding]:
+    """The Hub may tell about a kernel, and fail to tell whether it trusts its publisher."""
+    reason = situation.unknown.get("trust")
+    if reason is None or situation.trusted is not None or _offline(situation):
+        return []
+    return [
+        Finding(
+            id="source.trust_not_asked",
+            severity="note",
+            title=f"Whether the Hub trusts {_owner(situation)} as a publisher could not be asked",
+            why=f"{reason}\nkernels asks the same before it loads, and loads nothing without an answer.",
+            origin="asked",
+            source=situation.cite("kernels", "hf_hub._check_trust_remote_code"),
+        )
+    ]
+
+
 def untrusted(situation: Situation) -> list[Finding]:
     """Kernels are native code: kernels loads them from publishers that the Hub trusts, or where one allows all."""
     choice = situation.attention
@@ -45,7 +83,7 @@ def untrusted(situation: Situation) -> list[Finding]:
     # The authors of a model class vouch for the kernels that it names.
     if situation.model and choice.implementation in (situation.model.compatible_flash or ()):
         return []
-    owner = str(choice.repository).partition("/")[0]
+    owner = _owner(situation)
     allowed = bool(situation.settings.model_kwargs.get("allow_all_kernels"))
     trust = add_model_options(situation, f"Trust {owner}: run its native code", allow_all_kernels=True)
     return [
@@ -82,8 +120,15 @@ def local_kernel(situation: Situation) -> list[Finding]:
 
 
 def _renamed(situation: Situation, kind: str) -> tuple[Fix, ...]:
-    new = known.RENAMED.get(situation.attention.repository or "") if kind == "not_found" else None
-    return (use_attention(situation, new, f"Use {new}, its name today"),) if new else ()
+    if kind != "not_found":
+        return ()
+    if new := known.RENAMED.get(situation.attention.repository or ""):
+        return (use_attention(situation, new, "Take its name today"),)
+    return (use_attention(situation, situation.similar, "Take the nearest name"),) if situation.similar else ()
+
+
+def _owner(situation: Situation) -> str:
+    return str(situation.attention.repository).partition("/")[0]
 
 
 def _local(situation: Situation) -> bool:
@@ -93,8 +138,14 @@ def _local(situation: Situation) -> bool:
 def _offline(situation: Situation) -> bool:
     """Whether kernels skips the check because the Hub is not asked."""
     names = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
-    values = [situation.server.environment.get(name, "") for name in names]
+    values = [situation.environment.get(name, "") for name in names]
     return any(value.upper() in ("1", "ON", "YES", "TRUE") for value in values)
 
 
-RULES: tuple[Callable[[Situation], list[Finding]], ...] = (hub_refused, untrusted, local_kernel)
+RULES: tuple[Callable[[Situation], list[Finding]], ...] = (
+    hub_refused,
+    offline_run,
+    trust_not_asked,
+    untrusted,
+    local_kernel,
+)

@@ -59,12 +59,12 @@ def no_reward(situation: Situation) -> list[Finding]:
 
 
 def model_unread(situation: Situation) -> list[Finding]:
-    """What kept the model's configuration from being read keeps TRL from it too, but for a Hub that is out of reach."""
+    """What kept the model's configuration from being read keeps TRL from it too; another machine may have it."""
     reason = situation.unknown.get("model")
     if situation.model is not None or not reason or not situation.settings.get("model_name_or_path"):
         return []
     title, _, rest = reason.partition("\n")
-    severity: Severity = "warn" if "cannot be reached" in title else "block"
+    severity: Severity = "warn" if situation.elsewhere else "block"
     unsure = "What depends on the model (its class, its heads, its dtype) was not checked."
     return [
         Finding(
@@ -73,7 +73,7 @@ def model_unread(situation: Situation) -> list[Finding]:
             title=title,
             why="\n".join(part for part in (rest, unsure) if part),
             origin="asked",
-            source=situation.cite("transformers", "AutoConfig.from_pretrained"),
+            source=situation.cite_answer("transformers", "AutoConfig.from_pretrained"),
         )
     ]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from packaging.version import InvalidVersion, Version
-
+from kerneltui.advice.build_verdict import is_older, platform_name, refusal
 from kerneltui.advice.finding import Finding, Fix
 from kerneltui.advice.fixes import install, use_native
 from kerneltui.advice.revisions import arch_reason, build_name, other_revisions
 from kerneltui.advice.situation import Situation
 from kerneltui.facts.hub import KernelBuild, KernelMetadata, VariantDecision
+from kerneltui.facts.packages import read_version
 
 
 def no_variant(situation: Situation) -> list[Finding]:
@@ -18,16 +18,14 @@ def no_variant(situation: Situation) -> list[Finding]:
     build = situation.build
     if build is None or build.variant is not None:
         return []
-    torch = situation.server.torch
-    here = f"torch {torch.version} on {situation.server.machine}" if torch else "this server"
     return [
         Finding(
             id="variants.none",
             severity="block",
-            title=f"{build_name(build)} has no build for {here}",
+            title=f"{build_name(build)} has no build for {platform_name(situation.server)}",
             why="\n".join(_refusals(build.decisions)) or "This revision has no builds at all.",
             origin="asked",
-            source=situation.cite("kernels", "variants.resolve_variants"),
+            source=situation.cite_answer("kernels", "variants.resolve_variants"),
             fixes=other_revisions(situation),
         )
     ]
@@ -64,7 +62,7 @@ def missing_depends(situation: Situation) -> list[Finding]:
             title=f"{build_name(build)} needs Python packages that are not installed: {names}",
             why="kernels refuses to load a kernel whose python-depends are not there.",
             origin="asked",
-            source=situation.cite("kernels", "validate (python-depends in metadata.json)"),
+            source=situation.cite_answer("kernels", "validate (python-depends in metadata.json)"),
             fixes=(install(situation, "Install them", *metadata.missing_depends), use_native(situation)),
         )
     ]
@@ -75,20 +73,20 @@ def refused_build(situation: Situation) -> list[Finding]:
     build, metadata = _accepted(situation)
     if build is None or metadata is None:
         return []
-    needed = metadata.kernels_minimum
-    too_old = needed is not None and _older(situation.version("kernels"), needed)
-    if not metadata.load_error and not too_old:
+    installed, needed = situation.version("kernels"), metadata.kernels_minimum
+    reason = refusal(metadata, installed)
+    if reason is None:
         return []
-    fallback = f"It asks for kernels {needed} or newer; {situation.version('kernels')} is installed."
+    newer = _newer_kernels(situation, needed) if is_older(installed, needed) else ()
     return [
         Finding(
             id="variants.refused",
             severity="block",
             title=f"kernels refuses the build {build.variant} of {build_name(build)}",
-            why=metadata.load_error or fallback,
+            why=reason,
             origin="asked",
-            source=situation.cite("kernels", "validate (kernels-minver in metadata.json)"),
-            fixes=(*_newer_kernels(situation, needed if too_old else None), *other_revisions(situation)),
+            source=situation.cite_answer("kernels", "validate (kernels-minver in metadata.json)"),
+            fixes=(*newer, *other_revisions(situation)),
         )
     ]
 
@@ -106,7 +104,7 @@ def wrong_architecture(situation: Situation) -> list[Finding]:
             title=f"{build_name(build)} is not compiled for this GPU",
             why=f"{reason}\nThe build {build.variant} fits this torch and CUDA, but that says nothing of the GPU. "
             "Without the check the process ends at the first attention call, without a traceback.",
-            origin="asked" if metadata and metadata.arch_error else "known",
+            origin="asked",
             source="https://github.com/huggingface/kernels/issues/707",
             fixes=other_revisions(situation),
         )
@@ -131,21 +129,9 @@ def _newer_kernels(situation: Situation, needed: str | None) -> tuple[Fix, ...]:
     """Return the fix that installs a newer kernels, if the installed transformers accepts it."""
     libraries = situation.server.libraries
     limit = libraries.kernels_maximum if libraries else None
-    if needed is None or (limit and not _older(_version(needed), limit)):
+    if needed is None or (limit and not is_older(read_version(needed), limit)):
         return ()
     return (install(situation, "Install a newer kernels", f"kernels>={needed}" + (f",<{limit}" if limit else "")),)
-
-
-def _older(installed: Version | None, needed: str) -> bool:
-    wanted = _version(needed)
-    return installed is not None and wanted is not None and installed < wanted
-
-
-def _version(text: str) -> Version | None:
-    try:
-        return Version(text)
-    except InvalidVersion:
-        return None
 
 
 RULES: tuple[Callable[[Situation], list[Finding]], ...] = (

@@ -30,8 +30,8 @@ class AttentionChoice(Record):
     reason: str | None = None
 
     @property
-    def flash(self) -> bool:
-        """Whether it is a flash attention, which computes in float16 or bfloat16 only."""
+    def called_as_flash(self) -> bool:
+        """Whether transformers calls it as it calls flash attention: the package, or whatever kernel is named."""
         return self.kind in ("kernel", "package")
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from packaging.version import InvalidVersion, Version
+from typing import Any, NamedTuple
 
 from kerneltui.errors import HubError, UsageError
 from kerneltui.facts.hub import Hub, KernelBuild, KernelMetadata, VariantDecision
+from kerneltui.facts.packages import read_version
 from kerneltui.facts.server import Server, Torch
 from kerneltui.interpreter import Asker
 from kerneltui.records import from_builtins
@@ -18,20 +17,28 @@ _MACHINES = {("darwin", "arm64"): "aarch64", ("windows", "amd64"): "x86_64"}
 
 
 def judge(
-    asker: Asker, hub: Hub, repo: str, revision: str, server: Server, *, gpus: Sequence[int] | None = None
+    asker: Asker,
+    hub: Hub,
+    repo: str,
+    revision: str,
+    server: Server,
+    *,
+    gpus: Sequence[int] | None = None,
+    elsewhere: bool = False,
 ) -> KernelBuild:
     """Return what kernels would load from `repo` at `revision` (branch, tag or commit) on `server`.
 
     The decisions, the order and the reasons are those of the kernels package in the asker's interpreter;
     LOCAL_KERNELS in the server's environment comes before the Hub. `gpus` (CUDA indices) are those to train
-    on; None means all that the server has. Raises HubError, WorkerError, or UsageError (a repository name or
-    LOCAL_KERNELS of no use).
+    on; None means all that the server has. `elsewhere` tells that the server is another machine: its
+    LOCAL_KERNELS cannot be read here, and packages that a build needs are looked for in its report.
+    Raises HubError, WorkerError, or UsageError (a repository name or LOCAL_KERNELS of no use).
     """
-    path = local_kernels(server.environment).get(repo)
+    path = None if elsewhere else local_kernels(server.environment).get(repo)
     if path is not None:
         return _judge_local(asker, repo, revision, path, server, _capabilities(server, gpus))
-    commit = hub.commit_of(repo, revision)
-    return _judge_commit(asker, hub, repo, revision, commit, server, _capabilities(server, gpus))
+    question = _Question(server, _capabilities(server, gpus), elsewhere)
+    return _judge_commit(asker, hub, repo, revision, hub.commit_of(repo, revision), question)
 
 
 def system_values(server: Server) -> dict[str, Any]:
@@ -68,14 +75,23 @@ def local_kernels(environment: Mapping[str, str]) -> dict[str, str]:
     return {repo: path for repo, _, path in entries}
 
 
-def judge_repository(asker: Asker, hub: Hub, name: str, server: Server) -> list[KernelBuild]:
+def judge_repository(
+    asker: Asker,
+    hub: Hub,
+    name: str,
+    server: Server,
+    *,
+    gpus: Sequence[int] | None = None,
+    elsewhere: bool = False,
+) -> list[KernelBuild]:
     """Return what kernels would load from each branch and tag of a repository, or from the one in `REPO@REVISION`.
 
-    Raises as `judge`. A revision without a build/ folder is left out when others have one.
+    `gpus`, `elsewhere` and what it raises are as in `judge`. A revision without a build/ folder is left out when others
+    have one.
     """
     repo, _, revision = name.partition("@")
-    if revision or repo in local_kernels(server.environment):
-        return [judge(asker, hub, repo, revision or "main", server)]
+    if revision or (not elsewhere and repo in local_kernels(server.environment)):
+        return [judge(asker, hub, repo, revision or "main", server, gpus=gpus, elsewhere=elsewhere)]
     revisions = hub.revisions(repo)
     listed = hub.builds_side_by_side([(repo, found.commit) for found in revisions])
     for names in listed.values():
@@ -84,24 +100,24 @@ def judge_repository(asker: Asker, hub: Hub, name: str, server: Server) -> list[
     built = [found for found in revisions if not isinstance(listed[repo, found.commit], HubError)]
     if not built:
         built = revisions[:1]  # asked again by its name, which raises
-    capabilities = _capabilities(server, None)
-    return [_judge_commit(asker, hub, repo, found.name, found.commit, server, capabilities) for found in built]
+    question = _Question(server, _capabilities(server, gpus), elsewhere)
+    return [_judge_commit(asker, hub, repo, found.name, found.commit, question) for found in built]
 
 
-def _judge_commit(
-    asker: Asker,
-    hub: Hub,
-    repo: str,
-    revision: str,
-    commit: str,
-    server: Server,
-    capabilities: Sequence[tuple[int, int] | None],
-) -> KernelBuild:
-    system = system_values(server)
+class _Question(NamedTuple):
+    """The machine that builds are judged for; see `judge`."""
+
+    server: Server
+    capabilities: Sequence[tuple[int, int] | None]
+    elsewhere: bool
+
+
+def _judge_commit(asker: Asker, hub: Hub, repo: str, revision: str, commit: str, question: _Question) -> KernelBuild:
+    system = system_values(question.server)
     answer = asker.ask("kernels.variants", names=hub.variants(repo, commit, called=revision), system=system)
     decisions = _decisions(answer)
     chosen = decisions[0].variant if decisions and decisions[0].accepted else None
-    metadata = _metadata(asker, hub, repo, commit, chosen, system, capabilities) if chosen else None
+    metadata = _metadata(asker, hub, repo, commit, chosen, question) if chosen else None
     return KernelBuild(
         repository=repo,
         revision=revision,
@@ -112,15 +128,7 @@ def _judge_commit(
     )
 
 
-def _metadata(
-    asker: Asker,
-    hub: Hub,
-    repo: str,
-    commit: str,
-    variant: str,
-    system: dict[str, Any],
-    capabilities: Sequence[tuple[int, int] | None],
-) -> KernelMetadata:
+def _metadata(asker: Asker, hub: Hub, repo: str, commit: str, variant: str, question: _Question) -> KernelMetadata:
     """Return a variant's metadata; a file that is missing or unreadable is told in its `error`."""
     try:
         text = hub.metadata(repo, commit, variant).decode()
@@ -130,10 +138,10 @@ def _metadata(
         return KernelMetadata(error="there is no metadata.json")
     except UnicodeDecodeError as error:
         return KernelMetadata(error=f"metadata.json is not UTF-8: {error}")
-    answers = [
-        asker.ask("kernels.metadata", text=text, variant=variant, system=system, capability=capability)
-        for capability in capabilities
-    ]
+    fixed: dict[str, Any] = {"text": text, "variant": variant, "system": system_values(question.server)}
+    if question.elsewhere:
+        fixed["packages"] = sorted(question.server.packages)
+    answers = [asker.ask("kernels.metadata", capability=it, **fixed) for it in question.capabilities]
     return _first_refused([_as_metadata(answer) for answer in answers])
 
 
@@ -201,8 +209,5 @@ def _backend(torch: Torch | None, system: str) -> str:
 
 def _major_minor(version: str) -> str:
     """Return "2.13" for "2.13.0+cpu"; a version that cannot be read stays as it is."""
-    try:
-        read = Version(version)
-    except InvalidVersion:
-        return version
-    return f"{read.major}.{read.minor}"
+    read = read_version(version)
+    return f"{read.major}.{read.minor}" if read else version

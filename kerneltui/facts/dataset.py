@@ -1,105 +1,172 @@
-"""The data: what can be told of it before TRL loads it."""
+"""The data set: its columns, the format as TRL names it, and its first rows."""
 
 from __future__ import annotations
 
-import glob
-import json
+import re
 from pathlib import Path
 from typing import Any
 
-from kerneltui.errors import UsageError
+from kerneltui.errors import KerneltuiError, UsageError
+from kerneltui.facts.local_data import check_local_data
+from kerneltui.facts.model import UNREACHABLE
+from kerneltui.interpreter import Asker, ProgressCallback
+from kerneltui.records import Record, from_builtins
+from kerneltui.text import plain
 
-# How much of a file is looked at, in bytes: enough for the first rows, the same for a small file and a large one.
-_HEAD = 1 << 20
+ROWS = 20
 
 
-def check_local_data(values: dict[str, Any], cwd: Path) -> None:
-    """Check that the local files named by TRL's `datasets` or `dataset_name` are there and, if JSON, start as JSON.
+class Column(Record):
+    """A column of a data set.
 
-    Raises UsageError that names the file and the line. Hub data sets are not looked at.
+    `type` is what its first value is: "text", "messages", "from/value messages", "bool", "int", "float", "image",
+    "mapping", "list of …", "empty list" or "null". `odd_row` is the first row (from 1) with another type, `odd_type`.
     """
+
+    name: str
+    type: str
+    odd_row: int | None = None
+    odd_type: str | None = None
+
+
+class DatasetFacts(Record):
+    """A data set as far as its first rows tell.
+
+    `name` is what the person calls it, `split` the one that was read, `parts` the number of data sets that TRL joins
+    (the first was read). `format` is one of TRL's (language modeling, prompt-completion, preference, unpaired
+    preference, prompt-only, stepwise supervision), "tokenized", or None where the columns fit none; `conversational`
+    tells whether it holds messages. `rows` are the first ones, long texts cut; `tokens` the tokens of each, None with
+    the reason in `no_tokens`. `chat_template` tells whether the model's tokenizer has one, None where it is not here.
+    """
+
+    name: str
+    split: str
+    columns: tuple[Column, ...]
+    format: str | None = None
+    conversational: bool = False
+    rows: tuple[dict[str, Any], ...] = ()
+    tokens: tuple[int, ...] | None = None
+    no_tokens: str | None = None
+    chat_template: bool | None = None
+    parts: int = 1
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The type of each column by its name."""
+        return {column.name: column.type for column in self.columns}
+
+    @property
+    def kind(self) -> str:
+        """The format in words, as TRL's documentation writes it."""
+        if self.format in (None, "tokenized", "stepwise supervision"):
+            return self.format or "a format that TRL does not name"
+        return f"{self.format}, {'conversational' if self.conversational else 'standard'}"
+
+
+def read_dataset(
+    asker: Asker,
+    values: dict[str, Any],
+    cwd: Path,
+    trainer: str,
+    *,
+    rows: int = ROWS,
+    timeout: float = 120,
+    on_progress: ProgressCallback | None = None,
+) -> DatasetFacts:
+    """Return the facts of the data that `values` name, the fields of a TRL configuration as they were parsed.
+
+    Reads no more than the first rows, of a file of any size. Raises UsageError for what the person must correct (no
+    such file, no such split, a row that cannot be read) or KerneltuiError (the Hub did not give it), with a next step.
+    """
+    check_local_data(values, cwd)
+    source, parts = _source(values)
+    model = values.get("model_name_or_path")
+    answer = asker.ask(
+        "data.preview",
+        source=source,
+        trainer=trainer,
+        cwd=str(cwd),
+        model=model if isinstance(model, str) else None,
+        rows=rows,
+        text_field=str(values.get("dataset_text_field") or "text"),
+        timeout=timeout,
+        on_progress=on_progress,
+    )
+    name = dataset_name(values) or ""
+    if "error" in answer:
+        raise _error(name, source, answer["error_type"], plain(answer["error"]).strip(), answer["status"])
+    found = {**answer, "name": name, "split": source.get("split") or "train", "parts": parts}
+    return from_builtins(found, DatasetFacts, f"the facts of {name}")
+
+
+def dataset_name(values: dict[str, Any]) -> str | None:
+    """Return what a person calls the data of a configuration: its Hub name or its files; None where none is named."""
     for entry in values.get("datasets") or []:
-        if isinstance(entry, dict) and entry.get("data_files"):
-            for pattern in _patterns(entry["data_files"]):
-                _check_files(pattern, cwd, str(entry.get("path")))
+        if isinstance(entry, dict):
+            files = entry.get("data_files")
+            return files if isinstance(files, str) else str(entry.get("path"))
+    found = values.get("dataset_name")
+    return str(found) if found else None
+
+
+def _source(values: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """Return the first data set in the form of an entry of `datasets`, and how many there are."""
+    entries = values.get("datasets") or []
+    if entries:
+        if not all(isinstance(entry, dict) and isinstance(entry.get("path"), str) for entry in entries):
+            raise UsageError(
+                "datasets cannot be read",
+                "Each entry is a mapping with a path.",
+                "Write it as {path: json, data_files: rows.jsonl} or {path: owner/name}.",
+            )
+        return dict(entries[0]), len(entries)
     name = values.get("dataset_name")
-    if isinstance(name, str) and name.startswith(("/", ".", "~")) and not (cwd / Path(name).expanduser()).exists():
-        raise UsageError(
-            f"No data set at {name}",
-            f"{cwd / Path(name).expanduser()} does not exist.",
-            "Check dataset_name (a folder or a Hub name).",
+    if not isinstance(name, str) or not name:
+        raise UsageError("No data is named", hint="Give a file, a folder, or the name of a data set on the Hub.")
+    split = values.get("dataset_train_split") or "train"
+    return {"path": name, "name": values.get("dataset_config"), "split": split}, 1
+
+
+def _error(name: str, source: dict[str, Any], kind: str, message: str, status: int | None) -> KerneltuiError:
+    first = message.splitlines()[0] if message else kind
+    choices = re.search(r"(?:Available(?: splits)?:|pick one among the available configs:|one of) *(\[.*?\])", message)
+    if choices:
+        field = "split" if "plit" in first else "configuration (dataset_config)"
+        return UsageError(f"{name} needs another {field}", first, f"Choose one of {choices[1].strip('[]')}.")
+    if "is a gated dataset" in message or kind == "GatedRepoError" or status == 403:
+        return KerneltuiError(
+            f"{name} is gated", first, "Ask for access on its page, then log in with `hf auth login`."
         )
-
-
-def _patterns(files: object) -> list[str]:
-    if isinstance(files, str):
-        return [files]
-    if isinstance(files, dict):
-        return [pattern for value in files.values() for pattern in _patterns(value)]
-    return [pattern for value in files for pattern in _patterns(value)] if isinstance(files, list) else []
-
-
-def _check_files(pattern: str, cwd: Path, builder: str) -> None:
-    if "://" in pattern:
-        return
-    # `datasets` reads the path as a pattern, relative to the working directory.
-    found = sorted(glob.glob(str(Path(pattern).expanduser()), root_dir=cwd, recursive=True))
-    if not found and (cwd / pattern).exists():
-        raise UsageError(
-            f"The path {pattern} is read as a pattern",
-            "The characters * ? [ ] in data_files have a meaning, and nothing matches.",
-            f"Write it as {glob.escape(pattern)}",
+    if status == 429 or (status is not None and status >= 500):
+        return KerneltuiError(f"The Hub did not give {name} ({status})", first, "Wait a minute, then try again.")
+    if kind in ("RepositoryNotFoundError", "HFValidationError") or status in (401, 404):
+        return KerneltuiError(
+            f"No data set {name} on the Hub, or it is private",
+            f"Nor is it a folder here. {first}",
+            "Check the name; for a private data set log in with `hf auth login`.",
         )
-    if not found:
-        raise UsageError(
-            f"No data file at {pattern}", f"Nothing matches {cwd / pattern}.", "Check data_files in the configuration."
+    if kind in UNREACHABLE or kind == "ConnectionError":
+        return KerneltuiError(
+            f"Cannot get {name}: the Hub cannot be reached and the cache does not hold it",
+            first,
+            "Check the network, HF_ENDPOINT and HF_HUB_OFFLINE, or give a local file.",
         )
-    if builder == "json":
-        for name in found:
-            _check_json(cwd / name)
+    return _unreadable(name, source, kind, message or kind)
 
 
-def _check_json(path: Path) -> None:
-    """Read the head of a file as JSON lines, or as one JSON document where it starts with a bracket."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-            whole = not file.read(1)
-    except OSError as error:
-        raise UsageError(
-            f"Cannot read the data file {path}",
-            error.strerror or str(error),
-            "Check the path and its permissions.",
-        ) from error
-    lines = head.split(b"\n")
-    if not whole:
-        lines.pop()  # the last one is cut
-    if head.lstrip().startswith(b"["):
-        _decode(head, path, 1) if whole else None
-        return
-    if whole and head.lstrip().startswith(b"{") and _is_json(head):
-        return
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            _decode(line, path, number)
-    if whole and not head.strip():
-        raise UsageError(f"The data file {path} is empty", hint="Give a file with at least one row.")
-
-
-def _is_json(data: bytes) -> bool:
-    try:
-        json.loads(data)
-    except ValueError:
-        return False
-    return True
-
-
-def _decode(data: bytes, path: Path, line: int) -> None:
-    try:
-        json.loads(data)
-    except ValueError as error:
-        raise UsageError(
-            f"The data file {path} is not JSON",
-            f"Line {line}: {error}.",
-            "Each line must be one JSON object, or the whole file one list of objects.",
-        ) from error
+def _unreadable(name: str, source: dict[str, Any], kind: str, message: str) -> KerneltuiError:
+    first = message.splitlines()[0]
+    if kind == "TooLargeError":
+        return UsageError(
+            f"{name} is too large to look into", f"{first}.", "Write one object a line (JSON lines) instead of a list."
+        )
+    if kind in ("NoRowsError", "StopIteration", "EmptyDataError"):
+        return UsageError(f"{name} has no rows", hint="Give data with at least one row.")
+    if kind in ("FileNotFoundError", "DataFilesNotFoundError", "EmptyDatasetError", "DatasetNotFoundError"):
+        return UsageError(f"No data at {name}", first, "Check the path, or the name of the data set on the Hub.")
+    if kind == "UnicodeDecodeError":
+        return UsageError(f"{name} is not UTF-8 text", first, "Save it as UTF-8.")
+    row = re.search(r"in row (\d+)", message)
+    where = f"Row {int(row[1]) + 1} of the part that was read: " if row else ""
+    builder = "" if source["path"] == name else f" as {source['path']}"
+    return UsageError(f"{name} cannot be read{builder}", f"{where}{first}", "Correct that place in the file.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from kerneltui.facts.nvml_devices import pci_key
@@ -30,6 +32,31 @@ def join_devices(
             left.remove(match)
         joined.append(_add(gpu, match) if match else _without(gpu, ("torch_index",), no_torch))
     return tuple(joined) + tuple(_torch_only(device, no_nvml, limited) for device in left)
+
+
+def visible_gpus(gpus: Sequence[Gpu], devices: str) -> tuple[Gpu, ...]:
+    """Return those of `gpus` that CUDA shows under CUDA_VISIBLE_DEVICES=`devices`: numbers, or beginnings of UUIDs.
+
+    A name that is not there ends the list, and one that stands there twice empties it. Source: `_parse_visible_devices`
+    in torch.cuda. A part of a card (MIG) is not told apart: all cards that may be parted count.
+    """
+    if "MIG-" in devices:
+        return tuple(gpu for gpu in gpus if gpu.mig is not False)
+    if all(gpu.index is None and gpu.uuid is None for gpu in gpus):
+        return tuple(gpus)
+    found: list[Gpu] = []
+    for name in devices.split(","):
+        named = [gpu for gpu in gpus if _is_named(gpu, name.strip())]
+        if len(named) != 1:
+            break
+        found += named
+    return tuple(found) if len({id(gpu) for gpu in found}) == len(found) else ()
+
+
+def _is_named(gpu: Gpu, name: str) -> bool:
+    if name.isascii() and name.isdigit():
+        return gpu.index == int(name)
+    return name.startswith("GPU-") and gpu.uuid is not None and _uuid(gpu.uuid).startswith(_uuid(name))
 
 
 def _same(gpu: Gpu, device: Gpu, by_position: bool) -> bool:

@@ -34,7 +34,12 @@ def read_environment(environment: Mapping[str, str] | None = None) -> dict[str, 
 
 def harmless(value: str) -> str:
     """Return `value` on one line, with user and password taken out of addresses and Hub tokens replaced."""
-    return _TOKEN.sub("hf_…", _CREDENTIALS.sub(r"\1", plain_line(value)))
+    return hide_tokens(_CREDENTIALS.sub(r"\1", plain_line(value)))
+
+
+def hide_tokens(text: str) -> str:
+    """Return `text` with the tokens of the Hub in it replaced."""
+    return _TOKEN.sub("hf_…", text)
 
 
 def read_disks(runs_dir: Path | None, unavailable: dict[str, str]) -> tuple[Disk, ...]:

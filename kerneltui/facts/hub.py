@@ -203,7 +203,7 @@ class Hub:
 
     def metadata(self, repo: str, revision: str, variant: str) -> bytes:
         """Return a variant's metadata.json as it is on the Hub."""
-        folder = f"/kernels/{_checked(repo)}/resolve/{_quoted(revision)}/build/{_quoted(variant)}"
+        folder = f"/kernels/{check_repository(repo)}/resolve/{_quoted(revision)}/build/{_quoted(variant)}"
         subject = Subject(repo, revision, missing="no_metadata", variant=variant)
         return self._http.get(f"{folder}/metadata.json", subject).body
 
@@ -270,7 +270,7 @@ class Hub:
         )
 
 
-def _checked(repo: str) -> str:
+def check_repository(repo: str) -> str:
     """Return `repo`; raises UsageError when it cannot be the name of a kernel repository."""
     try:
         utils().validate_repo_id(repo)
@@ -288,7 +288,7 @@ def _quoted(text: str) -> str:
 
 
 def _api(repo: str, endpoint: str = "", revision: str = "") -> str:
-    path = f"/api/kernels/{_checked(repo)}"
+    path = f"/api/kernels/{check_repository(repo)}"
     return f"{path}/{endpoint}/{_quoted(revision)}" if endpoint else path
 
 

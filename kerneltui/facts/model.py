@@ -41,6 +41,13 @@ class ModelFacts(Record):
         return bool(self.heads and self.kv_heads and self.heads != self.kv_heads)
 
 
+# Exceptions of huggingface_hub and of the HTTP library below it that come without an answer.
+UNREACHABLE = (
+    *("LocalEntryNotFoundError", "OfflineModeIsEnabled", "ConnectError", "ConnectTimeout", "ReadError", "ReadTimeout"),
+    *("RemoteProtocolError", "ProxyError", "ConnectionError", "SSLError", "UnsupportedProtocol"),
+)
+
+
 def read_model(
     asker: Asker, path: str, cwd: Path, *, revision: str | None = None, trust_remote_code: bool = False
 ) -> ModelFacts:
@@ -53,7 +60,7 @@ def read_model(
         "transformers.model", path=path, cwd=str(cwd), revision=revision, trust_remote_code=trust_remote_code
     )
     if "error" in answer:
-        raise _model_error(path, answer["error_type"], plain(answer["error"]))
+        raise _model_error(path, answer["error_type"], plain(answer["error"]), answer["status"])
     return from_builtins(answer, ModelFacts, f"the model facts of {path}")
 
 
@@ -66,25 +73,39 @@ def _check_local(path: str, cwd: Path) -> None:
                 "A model folder holds config.json beside its weights.",
                 "Give the folder that save_pretrained wrote, or a checkpoint-N folder inside it.",
             )
-    elif path.startswith(("/", ".", "~")) or path.count("/") > 1:
+    elif local.exists() or path.startswith(("/", ".", "~")) or path.endswith("/") or path.count("/") > 1:
         raise UsageError(
             f"No model folder at {path}",
-            f"{local} does not exist.",
+            f"{local} {'is a file' if local.exists() else 'does not exist'}.",
             "Check model_name_or_path (a folder or a Hub name).",
         )
 
 
-def _model_error(path: str, kind: str, message: str) -> KerneltuiError:
+def _model_error(path: str, kind: str, message: str, status: int | None) -> KerneltuiError:
     first = message.strip().splitlines()[0] if message.strip() else kind
-    if kind == "GatedRepoError":
+    if "Invalid credentials in Authorization header" in message:
+        return KerneltuiError("The Hub does not accept the token", first, "Log in again with `hf auth login`.")
+    if kind == "GatedRepoError" or status == 403:
         return KerneltuiError(
             f"{path} is gated", first, "Ask for access on its page, then log in with `hf auth login`."
         )
-    if kind in ("RepositoryNotFoundError", "HFValidationError"):
+    if kind in ("RepositoryNotFoundError", "HFValidationError") or (kind == "HfHubHTTPError" and status in (401, 404)):
         return KerneltuiError(
             f"No model {path} on the Hub, or it is private",
-            first,
+            f"Nor is it a folder here. {first}",
             "Check the name; for a private model log in with `hf auth login`.",
+        )
+    if status == 429:
+        return KerneltuiError(
+            "The Hub refuses more requests for now (429)",
+            first,
+            "Wait, then try again; a login (hf auth login) has a higher limit than none.",
+        )
+    if status is not None and status >= 500:
+        return KerneltuiError(
+            f"The Hub has a failure of its own ({status})",
+            first,
+            "Try again in a minute; https://status.huggingface.co tells of outages.",
         )
     if kind == "RevisionNotFoundError":
         return KerneltuiError(f"{path} has no such revision", first, "Check model_revision.")
@@ -92,7 +113,7 @@ def _model_error(path: str, kind: str, message: str) -> KerneltuiError:
         return KerneltuiError(
             f"{path} has no config.json", first, "It may not be a transformers model; check the name."
         )
-    if kind in ("LocalEntryNotFoundError", "OfflineModeIsEnabled", "ConnectError", "ConnectTimeout"):
+    if kind in UNREACHABLE:
         return KerneltuiError(
             f"Cannot get the configuration of {path}: the Hub cannot be reached and the cache does not hold it",
             first,

@@ -7,6 +7,14 @@ from packaging.version import InvalidVersion, Version
 from kerneltui.facts.server import Server
 
 
+def read_version(text: str | None) -> Version | None:
+    """Return a version, None where there is none or it cannot be read as one (PEP 440)."""
+    try:
+        return Version(text) if text else None
+    except InvalidVersion:
+        return None
+
+
 def kernels_usable(server: Server) -> bool:
     """Return whether the installed transformers accepts the installed kernels package.
 
@@ -16,10 +24,7 @@ def kernels_usable(server: Server) -> bool:
     if installed is None or installed.error:
         return False
     libraries = server.libraries
-    try:
-        version = Version(installed.version)
-        low = Version(libraries.kernels_minimum) if libraries and libraries.kernels_minimum else None
-        high = Version(libraries.kernels_maximum) if libraries and libraries.kernels_maximum else None
-    except InvalidVersion:
-        return True
-    return (low is None or version >= low) and (high is None or version < high)
+    version = read_version(installed.version)
+    low = read_version(libraries.kernels_minimum) if libraries else None
+    high = read_version(libraries.kernels_maximum) if libraries else None
+    return version is None or ((low is None or version >= low) and (high is None or version < high))

@@ -6,6 +6,9 @@ from typing import Literal
 
 from kerneltui.records import Document, Record
 
+# NVIDIA Ampere: the first compute capability with bfloat16 arithmetic and with FlashAttention 2.
+AMPERE = (8, 0)
+
 
 class GpuProcess(Record):
     """A process that holds memory on a GPU; `user`, `command`, `memory` (bytes) are None where not seen."""

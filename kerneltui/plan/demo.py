@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from kerneltui import demo
-from kerneltui.facts.server import Server
+from kerneltui.facts.server import AMPERE, Server
 from kerneltui.plan.plan import Launch, Plan
 
 
@@ -32,5 +32,5 @@ def _usable_gpu(server: Server) -> int | None:
     """Return the first GPU that the demo's CUDA build and its bfloat16 run on (Ampere or newer), else None."""
     if not server.torch or not server.torch.cuda or not server.torch.device_count:
         return None
-    fitting = (gpu.index for gpu in server.gpus if gpu.torch_index is not None and (gpu.capability or (0, 0)) >= (8, 0))
+    fitting = (gpu.index for gpu in server.gpus if gpu.torch_index is not None and (gpu.capability or (0, 0)) >= AMPERE)
     return next((index for index in fitting if index is not None), None)

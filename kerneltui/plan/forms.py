@@ -1,111 +1,93 @@
-"""A plan in other forms: the `trl` command, its configuration file, a Python script."""
+"""A plan in other forms: the `trl` command, its configuration file, a Python script.
+
+What a form cannot carry is said in a comment at its top. A form that is made anew holds no tokens and keys.
+"""
 
 from __future__ import annotations
 
+import math
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from kerneltui.plan.form_parts import (
+    commented,
+    configuration,
+    environment,
+    secrets_comment,
+    unknown_comment,
+    without_secrets,
+)
 from kerneltui.plan.plan import Plan
+from kerneltui.plan.script import as_python
+from kerneltui.plan.secrets import is_secret
 from kerneltui.plan.settings import Settings
+
+__all__ = ["FORMS", "as_python", "as_shell", "as_yaml"]
 
 FORMS = ("shell", "yaml", "python")
 
-# Fields that the `trl` scripts hand to `from_pretrained`, under its argument names (trl.scripts.sft.main, TRL 1.16.0).
-_MODEL_ARGUMENTS = {
-    "model_revision": "revision",
-    "attn_implementation": "attn_implementation",
-    "dtype": "dtype",
-}
-_REWARDS = ("grpo", "rloo")
-
 
 def as_shell(plan: Plan) -> str:
-    """Return the `trl` command of the plan; the environment that it needs stands before it."""
-    environment = dict(plan.launch.environment)
-    if plan.launch.gpus is not None:
-        environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-        environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, plan.launch.gpus))
-    words = [f"{name}={shlex.quote(value)}" for name, value in environment.items()]
-    config = ["--config", str(Path(plan.cwd, plan.config_path).absolute())] if plan.config_path else []
-    words.append(shlex.join(["trl", plan.trainer, *config, *plan.flags]))
-    return " ".join(words) + "\n"
+    """Return the `trl` command of the plan; the directory and the environment that it needs stand before it."""
+    comments, config = [], plan.config_path
+    if plan.config is not None and config is None:
+        config = "config.yaml"
+        comments.append(f"Save the configuration (--as yaml) as {config} in {plan.cwd} first.")
+    elif config and config.startswith("~"):
+        config = str(Path(config).expanduser())
+    variables = environment(plan)
+    secrets = [name for name in (*_names(plan.flags), *variables) if is_secret(name)]
+    words = [f"{name}={shlex.quote(value)}" for name, value in variables.items() if name not in secrets]
+    flags = without_secrets(plan.flags)
+    words.append(shlex.join(["trl", plan.trainer, *(["--config", config] if config else []), *flags]))
+    return commented([*comments, *secrets_comment(secrets)], f"cd {shlex.quote(plan.cwd)} && {' '.join(words)}\n")
 
 
 def as_yaml(plan: Plan, settings: Settings) -> str:
-    """Return the configuration file: as it was given where no flags change it, else all settings that were given."""
-    if plan.config is not None and not plan.flags:
+    """Return the configuration file: to the byte as it was given where nothing is added to it, else written anew.
+
+    Environment variables and the choice of GPUs go into TRL's `env` mapping.
+    """
+    added = environment(plan)
+    if plan.config is not None and not plan.flags and not added:
         return plan.config
-    values = {**settings.accelerate, **{name: settings.values[name] for name in settings.given}}
-    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+    config = configuration(plan)
+    variables = {**added, **(config.pop("env", None) or {})}
+    values = {**config, **{name: settings.values[name] for name in settings.given}, **_accelerate(plan, settings)}
+    secrets = [name for name in (*values, *variables) if is_secret(name)]
+    switches = [f"--{name}" for name, value in settings.accelerate.items() if value is True and name not in config]
+    comments = []
+    if plan.config is not None:
+        comments.append(f"From {plan.config_path or 'a configuration'} and what was added to it, without its comments.")
+    if switches:
+        comments.append(f"Left out: {' '.join(switches)}. These switches of accelerate work on the command line only.")
+    comments += [*secrets_comment(secrets), *unknown_comment(name for name in settings.unknown if name not in config)]
+    content = {name: value for name, value in values.items() if name not in secrets}
+    if variables:
+        content = {"env": {name: value for name, value in variables.items() if name not in secrets}, **content}
+    return commented(comments, yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=math.inf))
 
 
-def as_python(plan: Plan, settings: Settings) -> str:
-    """Return a script that trains the same with TRL's classes, with the model loaded by `from_pretrained`."""
-    config_class = settings.config_class
-    trainer_class = config_class.removesuffix("Config") + "Trainer"
-    model_class = "AutoModelForSequenceClassification" if plan.trainer == "reward" else "AutoModelForCausalLM"
-    given = {name: settings.values[name] for name in settings.given}
-    config = {name: value for name, value in given.items() if settings.owners.get(name) == config_class}
-    model = {
-        argument: given.get(name, settings.values.get(name))
-        for name, argument in _MODEL_ARGUMENTS.items()
-        if given.get(name, settings.values.get(name)) is not None
+def _names(flags: Iterable[str]) -> list[str]:
+    return [flag.partition("=")[0] for flag in flags if flag.startswith("--")]
+
+
+def _accelerate(plan: Plan, settings: Settings) -> dict[str, Any]:
+    """Return the arguments of `accelerate launch` that flags give, but its switches.
+
+    The name of a configuration that TRL ships stays a name; in the settings it is a path.
+    """
+    written = configuration(plan)
+    found = {
+        name: value
+        for name, value in settings.accelerate.items()
+        if name != "config_file" and value is not True and value != written.get(name)
     }
-    model |= config.pop("model_init_kwargs", None) or {}
-    if plan.trainer == "reward":
-        model["num_labels"] = 1
-    adapters = {name: value for name, value in given.items() if name.startswith(("lora_", "use_rslora", "use_dora"))}
-    names = [
-        config_class,
-        trainer_class,
-        *(["ModelConfig", "get_peft_config"] if given.get("use_peft") else []),
-    ]
-    arguments = ["model=model", f"args={config_class}({_keywords(config)})", "train_dataset=dataset"]
-    if plan.trainer in _REWARDS:
-        arguments.append(f"reward_funcs={_reward_functions(given)}")
-    if given.get("use_peft"):
-        arguments.append(f"peft_config=get_peft_config(ModelConfig(use_peft=True, {_keywords(adapters)}))")
-    if plan.trainer == "distillation":
-        arguments.append(f"teacher_model={given.get('teacher_model_name_or_path')!r}")
-    return "\n".join(
-        [
-            "from datasets import load_dataset",
-            f"from transformers import {model_class}",
-            f"from trl import {', '.join(names)}",
-            *([f"from trl.rewards import {', '.join(_trl_rewards(given))}"] if _trl_rewards(given) else []),
-            "",
-            f"model = {model_class}.from_pretrained({settings.get('model_name_or_path')!r}, {_keywords(model)})",
-            f"dataset = {_dataset(settings)}",
-            f"trainer = {trainer_class}({', '.join(arguments)})",
-            f"trainer.train(resume_from_checkpoint={settings.get('resume_from_checkpoint')!r})",
-            "trainer.save_model()",
-            "",
-        ]
-    )
-
-
-def _keywords(values: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in values.items())
-
-
-def _dataset(settings: Settings) -> str:
-    mixture = settings.get("datasets")
-    if mixture:
-        parts = [f"load_dataset({_keywords({'split': 'train', **entry})})" for entry in mixture]
-        return parts[0] if len(parts) == 1 else f"__import__('datasets').concatenate_datasets([{', '.join(parts)}])"
-    extra = {"name": settings.get("dataset_config")} if settings.get("dataset_config") else {}
-    extra["split"] = settings.get("dataset_train_split", "train")
-    return f"load_dataset({settings.get('dataset_name')!r}, {_keywords(extra)})"
-
-
-def _trl_rewards(given: dict[str, Any]) -> list[str]:
-    return [name for name in given.get("reward_funcs") or [] if "." not in name]
-
-
-def _reward_functions(given: dict[str, Any]) -> str:
-    named = list(_trl_rewards(given))
-    model = given.get("reward_model_name_or_path")
-    return f"[{', '.join([*named, *([repr(model)] if model else [])])}]"
+    for name in ("accelerate_config", "config_file"):
+        if f"--{name}" in plan.flags[:-1]:
+            found[name] = plan.flags[plan.flags.index(f"--{name}") + 1]
+    return found

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,26 @@ class Plan(Document):
     flags: tuple[str, ...] = ()
     launch: Launch = Launch()
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the run sees beside the person's variables: those of the file's `env` mapping, then those of the launch.
+
+        TRL sets that mapping before accelerate starts (`trl.scripts.utils.TrlParser.parse_args_and_config`). A file or
+        a mapping that cannot be read gives none; `read_settings` says why.
+        """
+        written = file_variables(self.config)
+        return {**{name: str(value) for name, value in written.items()}, **self.launch.environment}
+
+
+@functools.lru_cache(maxsize=8)
+def file_variables(config: str | None) -> Mapping[str, Any]:
+    """Return the `env` mapping of a configuration's text as it is written there; empty where there is none."""
+    written: object = None
+    with contextlib.suppress(UsageError):
+        written = parse_config(config, "the configuration").get("env") if config is not None else None
+    variables = written if isinstance(written, dict) else {}
+    return {name: value for name, value in variables.items() if isinstance(name, str)}
+
 
 def make_plan(trainer: str, arguments: list[str], *, cwd: Path | None = None, launch: Launch | None = None) -> Plan:
     """Return the plan of a command line `TRAINER [CONFIG] [TRL flags]`; `--config CONFIG` is understood as well.
@@ -36,16 +59,7 @@ def make_plan(trainer: str, arguments: list[str], *, cwd: Path | None = None, la
     Raises UsageError when the file is not there, cannot be read, or does not hold a YAML mapping.
     """
     cwd = (cwd or Path.cwd()).absolute()
-    flags = list(arguments)
-    path: str | None = None
-    if flags and not flags[0].startswith("-"):
-        path = flags.pop(0)
-    elif "--config" in flags:
-        at = flags.index("--config")
-        if at + 1 == len(flags):
-            raise UsageError("--config needs a file", hint="Give the path of a TRL configuration file after it.")
-        path = flags[at + 1]
-        del flags[at : at + 2]
+    path, flags = _split(arguments)
     config = read_config(cwd / Path(path).expanduser()) if path is not None else None
     return Plan(
         trainer=trainer,
@@ -55,6 +69,28 @@ def make_plan(trainer: str, arguments: list[str], *, cwd: Path | None = None, la
         flags=tuple(flags),
         launch=launch or Launch(),
     )
+
+
+def _split(arguments: list[str]) -> tuple[str | None, list[str]]:
+    """Return the configuration's path and the flags."""
+    flags: list[str] = []
+    paths = arguments[:1] if arguments and not arguments[0].startswith("-") else []
+    rest = iter(arguments[len(paths) :])
+    for argument in rest:
+        name, equals, value = argument.partition("=")
+        if name != "--config":
+            flags.append(argument)
+        elif found := value if equals else next(rest, ""):
+            paths.append(found)
+        else:
+            raise UsageError("--config needs a file", hint="Give the path of a TRL configuration file after it.")
+    if len(paths) > 1:
+        raise UsageError(
+            "Two configuration files are given",
+            f"{paths[0]} and {paths[1]}; TRL reads one.",
+            "Give one file, and flags for what it does not say.",
+        )
+    return (paths[0] if paths else None), flags
 
 
 def read_config(path: Path) -> str:
@@ -88,4 +124,11 @@ def parse_config(text: str, source: str) -> dict[str, Any]:
             "A TRL configuration is a mapping: one `key: value` a line.",
             "Correct the file.",
         )
+    for key in content:
+        if not isinstance(key, str):
+            raise UsageError(
+                f"{source} has a key that is not text",
+                f"YAML reads it as {key!r}.",
+                "Write the name of a setting, in quotes where YAML takes it for something else (on, off, yes, no).",
+            )
     return content

@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from kerneltui.errors import UsageError
 from kerneltui.interpreter import Asker, ProgressCallback
 from kerneltui.plan.plan import Plan
 from kerneltui.records import Record, from_builtins
-from kerneltui.text import plain
+from kerneltui.text import did_you_mean, plain
 
 
 class ConfigError(Record):
@@ -28,8 +31,9 @@ class Settings(Record):
 
     `config_class` is the trainer's configuration class, and `owners` names the class of each field; `given` are the
     names that the person set; `unknown` those that neither TRL nor `accelerate launch` knows;
-    `accelerate` the arguments of `accelerate launch` among them; `launch_arguments` and `script_flags` the split
-    of the command line that the `trl` command makes.
+    `accelerate` the arguments of `accelerate launch` among them, and `processes` how many it would start on
+    all `machines` together; `launch_arguments` and `script_flags` the split of the command line that the `trl`
+    command makes.
     """
 
     values: dict[str, Any]
@@ -38,6 +42,8 @@ class Settings(Record):
     given: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     accelerate: dict[str, Any] = {}
+    processes: int = 1
+    machines: int = 1
     errors: tuple[ConfigError, ...] = ()
     launch_arguments: tuple[str, ...] = ()
     script_flags: tuple[str, ...] = ()
@@ -64,6 +70,13 @@ class Settings(Record):
         found = self.model_kwargs.get("attn_implementation", self.values.get("attn_implementation"))
         return found if isinstance(found, str) else None
 
+    def with_attention(self, asked: str) -> Settings:
+        """Return the settings of a plan that asks for another attention implementation, where this one asks for it."""
+        values = {**self.values, "attn_implementation": asked}
+        if "attn_implementation" in self.model_kwargs:
+            values["model_init_kwargs"] = {**self.model_kwargs, "attn_implementation": asked}
+        return msgspec.structs.replace(self, values=values)
+
     @property
     def dtype(self) -> str | None:
         """The dtype in which weights are loaded; "auto" means that of the checkpoint."""
@@ -72,9 +85,17 @@ class Settings(Record):
 
 
 def read_settings(
-    plan: Plan, asker: Asker, *, processes: int | None = None, on_progress: ProgressCallback | None = None
+    plan: Plan,
+    asker: Asker,
+    *,
+    devices: int = 0,
+    elsewhere: bool = False,
+    on_progress: ProgressCallback | None = None,
 ) -> Settings:
-    """Return TRL's reading of `plan`. Raises UsageError when its parser refuses."""
+    """Return TRL's reading of `plan`; `devices` is how many GPUs the run would see. Raises UsageError when refused.
+
+    `elsewhere` tells that it would run on another machine.
+    """
     with tempfile.TemporaryDirectory() as folder:
         config = None
         if plan.config is not None:
@@ -87,8 +108,11 @@ def read_settings(
             config=str(config) if config else None,
             flags=list(plan.flags),
             cwd=plan.cwd,
-            processes=processes,
+            devices=devices,
+            elsewhere=elsewhere,
         )
+    if "trainers" in answer:
+        raise unknown_trainer(plan.trainer, answer["trainers"])
     if "error" in answer:
         raise UsageError(
             f"TRL does not accept these arguments for {plan.trainer}",
@@ -96,3 +120,12 @@ def read_settings(
             f"`trl {plan.trainer} --help` lists them all.",
         )
     return from_builtins(answer, Settings, "TRL's reading of the plan")
+
+
+def unknown_trainer(name: str, trainers: Sequence[str]) -> UsageError:
+    """Return the error for a trainer that is not among those of the installed TRL."""
+    return UsageError(
+        f"TRL has no trainer {name!r}",
+        f"The installed one has {', '.join(trainers)}.",
+        did_you_mean(name.lower(), trainers).capitalize() or "Choose one of them.",
+    )

@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
-import socket
+import contextlib
+import shlex
+import time
+from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from kerneltui.errors import KerneltuiError
 from kerneltui.paths import write_atomically
 from kerneltui.records import to_json
+from kerneltui.runs.contact import age_of, is_here, restarted
 from kerneltui.runs.directory import ACTIVE, Request, RunDirectory, State
-from kerneltui.runs.supervisor import holding, start_supervisor
+from kerneltui.runs.ending import RESTARTED
+from kerneltui.runs.journal import Journal
+from kerneltui.runs.lock import holding
+from kerneltui.runs.supervisor import start_supervisor, write_lost
 from kerneltui.text import now
 
+Action = Literal["checkpoint", "stop", "kill"]
 
-def ask_run(run: RunDirectory, action: Literal["checkpoint", "stop", "kill"]) -> None:
+# The weaker first: one that waits to be carried out is never replaced by a weaker one.
+_STRENGTH: tuple[Action, ...] = ("checkpoint", "stop", "kill")
+# Seconds after which a run that is still starting has lost its supervisor; and between two tries to start one.
+_STARTING = 15.0
+_PAUSE = 10.0
+
+# When this process last started a supervisor for a run: one that cannot live must not be started at every look.
+_tried: dict[Path, float] = {}
+
+
+def ask_run(run: RunDirectory, action: Action) -> None:
     """Ask a run for a checkpoint, a stop with a checkpoint at the next optimizer step, or its end at once.
 
-    Returns when the request is written; the run's events tell when it was carried out. Raises KerneltuiError when the
-    run is not active.
+    Returns when the request is written, or a stronger one waits; the run's events tell when it was carried out. On
+    another machine that shares the disk, rank 0 sees a checkpoint or a stop. Raises KerneltuiError when the run is not
+    active, and for an end at once when it runs on another machine.
     """
     state = watch_over(run)
     if state.phase not in ACTIVE:
@@ -26,15 +47,54 @@ def ask_run(run: RunDirectory, action: Literal["checkpoint", "stop", "kill"]) ->
             f"It is {state.phase}" + (f": {state.reason}." if state.reason else "."),
             "`kerneltui runs` lists all runs.",
         )
-    write_atomically(run.request, to_json(Request(action=action, time=now()), indent=0))
+    if action == "kill" and not is_here(state):
+        raise KerneltuiError(
+            f"{run.name} runs on {state.hostname}",
+            "Its processes can be ended from there only.",
+            f"Log in there: kerneltui stop {shlex.quote(str(run.path))} --now. A stop without --now works from here.",
+        )
+    waiting = pending(run)
+    if waiting is None or _STRENGTH.index(waiting.action) < _STRENGTH.index(action):
+        write_atomically(run.request, to_json(Request(action=action, time=now()), indent=0))
+
+
+def pending(run: RunDirectory) -> Request | None:
+    """Return what was asked of the run and not yet taken up."""
+    try:
+        return msgspec.json.decode(run.request.read_bytes(), type=Request)
+    except (OSError, msgspec.MsgspecError):
+        return None
 
 
 def watch_over(run: RunDirectory) -> State:
-    """Return the run's state, after starting a supervisor for an active run of this machine that has none."""
+    """Return the run's state, after starting a supervisor for an active run of this machine that has none.
+
+    A run that a restart of the machine has ended is written down as lost. The state of a run on another machine is
+    returned as it is. Raises RecordError.
+    """
     state = run.read_state()
-    if state.phase == "running" and state.hostname == socket.gethostname():
+    if state.phase not in ACTIVE or not is_here(state):
+        return state
+    if restarted(state):
+        return _lose(run, state)
+    if state.phase == "starting" and age_of(state) < _STARTING:
+        return state
+    # Where the directory cannot be written it is another person's run, which its own supervisor watches.
+    with contextlib.suppress(OSError):
         with holding(run.lock) as free:
             pass
-        if free:
+        if free and time.monotonic() > _tried.get(run.path, -_PAUSE) + _PAUSE:
+            _tried[run.path] = time.monotonic()
             start_supervisor(run)
     return state
+
+
+def _lose(run: RunDirectory, state: State) -> State:
+    """Write that a restart of the machine has ended the run, where it can be written, and return its state."""
+    with contextlib.suppress(OSError), holding(run.lock) as free:
+        if free:
+            journal = Journal(run)
+            if journal.state.phase in ACTIVE:
+                write_lost(journal)
+            return journal.state
+    return msgspec.structs.replace(state, phase="lost", reason=RESTARTED)

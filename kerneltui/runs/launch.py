@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import time
 from pathlib import Path
 
 from kerneltui import __version__
+from kerneltui.advice.assessment import Assessment
 from kerneltui.advice.situation import Situation
-from kerneltui.assess import Assessment
 from kerneltui.errors import KerneltuiError, UsageError
 from kerneltui.interpreter import worker_command
 from kerneltui.paths import check_run_name, write_atomically
 from kerneltui.plan.plan import Plan
 from kerneltui.runs.directory import Command, RunDirectory, RunRecord
+from kerneltui.runs.last_words import read_last_words
+from kerneltui.runs.lock import holding
 from kerneltui.runs.names import new_name
 from kerneltui.runs.places import remember
-from kerneltui.runs.processes import MARK
+from kerneltui.runs.processes import ATTEMPT, MARK, end_processes
 from kerneltui.runs.supervisor import initial_state, start_supervisor
 from kerneltui.text import now
 
@@ -40,16 +43,15 @@ def launch(
         raise KerneltuiError(
             "Not launched: something blocks",
             "\n".join(f"✖ {finding.title}" for finding in assessment.findings if finding.severity == "block"),
-            "`kerneltui check` says why and what mends it; --force launches all the same.",
+            "Mend what blocks (`kerneltui check` says why), or launch all the same with --force.",
         )
     run = _make_directory(runs, situation.plan.launch.name)
     try:
         _write_record(run, situation, assessment, python, forced)
-        start_supervisor(run)
     except BaseException:
         shutil.rmtree(run.path, ignore_errors=True)
         raise
-    _await_start(run)
+    _begin(run)
     remember(runs)
     return run
 
@@ -72,11 +74,11 @@ def training_command(
 def _environment(run: RunDirectory, number: int, plan: Plan) -> dict[str, str]:
     found = {
         MARK: str(run.path),
-        "KERNELTUI_ATTEMPT": str(number),
+        ATTEMPT: str(number),
         "PYTHONUNBUFFERED": "1",
         # So that a GPU's number means the same card to NVML, to torch and to the person.
         "CUDA_DEVICE_ORDER": os.environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
-        **plan.launch.environment,
+        **plan.environment,
     }
     if any(os.environ.get(name) for name in _TELEMETRY_OFF):
         # Without telemetry kernels 0.17.2 ends its User-Agent header in "; ", which the HTTP client refuses to send.
@@ -137,7 +139,8 @@ def _write_record(run: RunDirectory, situation: Situation, assessment: Assessmen
 
 def _make_attempt(run: RunDirectory, number: int, plan: Plan) -> None:
     try:
-        run.attempt(number).mkdir(parents=True)
+        run.attempt(number).parent.mkdir(mode=0o700, exist_ok=True)
+        run.attempt(number).mkdir(mode=0o700)
     except OSError as error:
         raise KerneltuiError(
             f"Cannot write {run.path}", error.strerror or str(error), "Check permissions and free space."
@@ -146,10 +149,46 @@ def _make_attempt(run: RunDirectory, number: int, plan: Plan) -> None:
         write_atomically(run.attempt(number) / "config.yaml", plan.config.encode("utf-8"))
 
 
-def _await_start(run: RunDirectory) -> None:
+def _begin(run: RunDirectory) -> None:
+    """Start the run's supervisor and wait until it has taken over; otherwise nothing stays of the run."""
+    supervisor = None
+    try:
+        supervisor = start_supervisor(run)
+        _await_start(run, supervisor)
+    except BaseException as error:
+        _undo(run, supervisor)
+        if isinstance(error, OSError):
+            raise KerneltuiError(
+                f"Cannot start {run.name}", error.strerror or str(error), "Check permissions and free space."
+            ) from error
+        raise
+
+
+def _await_start(run: RunDirectory, supervisor: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + _START_LIMIT
     while run.read_state().phase == "starting":
-        if time.monotonic() > deadline:
-            log = (run.path / "supervisor.log").read_text(errors="replace")[-2000:]
-            raise KerneltuiError(f"The supervisor of {run.name} did not start", log, f"The record is in {run.path}.")
+        # It may have written that it took over, and then have ended, since the state was read.
+        ended = supervisor.poll() is not None and run.read_state().phase == "starting" and not _is_watched(run)
+        if ended or time.monotonic() > deadline:
+            words = read_last_words(run.path / "supervisor.log")
+            raise KerneltuiError(
+                f"{run.name} was not started: its supervisor " + ("ended at once" if ended else "did not answer"),
+                words.exception or words.line or "It said nothing.",
+                "Nothing of the run is left. Try again; `kerneltui doctor` reads this server anew.",
+            )
         time.sleep(0.05)
+
+
+def _is_watched(run: RunDirectory) -> bool:
+    """Whether another supervisor, which a front end may have started meanwhile, looks after the run."""
+    with holding(run.lock) as free:
+        return not free
+
+
+def _undo(run: RunDirectory, supervisor: subprocess.Popen[bytes] | None) -> None:
+    """End what was started of a run and remove its directory."""
+    if supervisor is not None:
+        supervisor.kill()
+        supervisor.wait()
+    end_processes(run.path)
+    shutil.rmtree(run.path, ignore_errors=True)

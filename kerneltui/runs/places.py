@@ -20,9 +20,11 @@ class Places(Document):
 
 def known_places() -> list[Path]:
     """Return the directories that are known to hold runs and still exist, the one used last first."""
-    with contextlib.suppress(KerneltuiError):
-        return [path for name in read_record(_file(), Places).directories if (path := Path(name)).is_dir()]
-    return []
+    try:
+        names = read_record(_file(), Places).directories
+    except KerneltuiError:
+        return []
+    return [path for name in names if _is_directory(path := Path(name))]
 
 
 def remember(runs: Path) -> None:
@@ -31,6 +33,13 @@ def remember(runs: Path) -> None:
     with contextlib.suppress(KerneltuiError, OSError):
         _file().parent.mkdir(parents=True, exist_ok=True)
         write_atomically(_file(), to_json(Places(directories=tuple(str(path) for path in places[:_LIMIT]))))
+
+
+def _is_directory(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # one that this user may not look into
+        return False
 
 
 def _file() -> Path:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import psutil
 
-# The environment variable that every process of a run inherits; its value is the run directory.
+# The environment variables that every process of a run inherits: the run directory, and the number of the attempt.
 MARK = "KERNELTUI_RUN"
+ATTEMPT = "KERNELTUI_ATTEMPT"
 
 
 def boot_id() -> str | None:
@@ -22,14 +23,37 @@ def boot_id() -> str | None:
         return None
 
 
-def processes_of(run: Path) -> list[psutil.Process]:
-    """Return the living processes of the run in directory `run`, those of this user that carry its mark."""
+def processes_of(run: Path, attempt: int | None = None) -> list[psutil.Process]:
+    """Return the living processes of the run in directory `run`, those of this user that carry its mark.
+
+    With `attempt` those of that attempt alone.
+    """
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get(MARK) == str(run) and process.status() != psutil.STATUS_ZOMBIE:
+            marks = process.environ()
+            if marks.get(MARK) != str(run) or (attempt and marks.get(ATTEMPT, str(attempt)) != str(attempt)):
+                continue
+            if _lives(process):
                 found.append(process)
     return found
+
+
+class Remembered:
+    """The processes of an attempt, looked for among all of the machine only when those that are known are gone."""
+
+    def __init__(self, run: Path, attempt: int) -> None:
+        self._run = run
+        self._attempt = attempt
+        self._known: list[psutil.Process] = []
+
+    def living(self, *, again: bool = False) -> list[psutil.Process]:
+        """Return those that live; `again` looks among all processes of the machine, for what came later."""
+        # psutil tells a process from a later one with the same id by the time at which it was made.
+        self._known = [] if again else [process for process in self._known if _lives(process)]
+        if not self._known:
+            self._known = processes_of(self._run, self._attempt)
+        return self._known
 
 
 def end_processes(run: Path, *, grace: float = 10.0) -> list[int]:
@@ -49,6 +73,13 @@ def end_processes(run: Path, *, grace: float = 10.0) -> list[int]:
         psutil.wait_procs(left, timeout=1)
         left = processes_of(run)
     return [process.pid for process in left]
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
 
 
 def _signal(processes: list[psutil.Process], number: signal.Signals) -> None:

@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +20,25 @@ import msgspec
 import psutil
 
 from kerneltui.errors import KerneltuiError
-from kerneltui.facts.gpu import Nvml
-from kerneltui.records import to_json
-from kerneltui.runs.directory import Phase, Request, RunDirectory, State, read_lines
-from kerneltui.runs.processes import boot_id, end_processes, processes_of
-from kerneltui.text import now, plain_line
+from kerneltui.runs.contact import age_of, is_here, last_sign, restarted
+from kerneltui.runs.directory import ACTIVE, LineReader, Request, RunDirectory, State
+from kerneltui.runs.ending import RESTARTED, how_it_ended
+from kerneltui.runs.journal import Journal, append_line, open_log
+from kerneltui.runs.loaded import alerts_of
+from kerneltui.runs.lock import holding
+from kerneltui.runs.machine import GpuReader, Machine
+from kerneltui.runs.processes import Remembered, boot_id, end_processes
+from kerneltui.runs.ranks import Ranks
+from kerneltui.text import now
 
-# Seconds between looks at the training process, and between two samples of the machine.
+# Seconds between looks at the training process.
 _TICK = 0.25
-_SAMPLE = 2.0
+# Seconds that helpers (a tracker's daemon) may go on after the launcher and all ranks have ended.
+_GRACE = 10.0
+# Seconds after which a run that has not started is not started any more: the GPUs may be another's by now.
+_TOO_LATE = 600.0
+# Seconds that a supervisor waits for the lock, which a front end takes for a moment to see whether it is free.
+_LOCK_PATIENCE = 2.0
 
 
 def main() -> None:
@@ -37,55 +46,69 @@ def main() -> None:
     run = RunDirectory(Path(sys.argv[1]))
     # A handler, not SIG_IGN, which the training processes would inherit.
     signal.signal(signal.SIGHUP, lambda *_: None)
-    with holding(run.lock) as held:
+    with holding(run.lock, patience=_LOCK_PATIENCE) as held:
         if held:
             Supervisor(run).supervise()
 
 
-@contextlib.contextmanager
-def holding(lock: Path) -> Iterator[bool]:
-    """Hold the lock file for a while; gives False when another process holds it. The system frees it at any end."""
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield True
-    except BlockingIOError:
-        yield False
-    finally:
-        os.close(descriptor)
-
-
 class Supervisor:
-    """One run's supervisor. `state` is what was last written."""
+    """One run's supervisor. `gpus` stands in for NVML in tests."""
 
-    def __init__(self, run: RunDirectory) -> None:
+    def __init__(self, run: RunDirectory, *, gpus: GpuReader | None = None) -> None:
         self.run = run
-        self.state = run.read_state()
+        self.journal = Journal(run)
+        self._gpus = gpus
         self._child: subprocess.Popen[bytes] | None = None
         self._killed = False
-        self._next_sample = 0.0
+        self._processes = Remembered(run.path, self.state.attempt)
+        self._events = LineReader(run.events)
+        self._ranks = Ranks(self.state.attempt)
+        self._alerted: set[object] = set()
+        self._helpers_since: float | None = None
+
+    @property
+    def state(self) -> State:
+        """The run's state, as it was last given to write."""
+        return self.journal.state
 
     def supervise(self) -> None:
         """Start the training process, or take over the one that runs, and watch it to its end."""
-        if self.state.phase == "starting":
-            if not self._start():
-                return
-        elif self.state.phase == "running":
-            self._write(supervisor_pid=os.getpid())
-        else:
+        if self.state.phase not in ACTIVE or not is_here(self.state):
             return
-        with Nvml() as nvml:
-            while self._running():
-                self._look_for_kill()
-                self._sample(nvml)
-                self._wait()
-        self._finish()
+        if restarted(self.state):
+            write_lost(self.journal)
+        elif self._take_up():
+            self._watch()
+            self._finish()
+        self.journal.settle()
+
+    def _take_up(self) -> bool:
+        """Have the training process running, or taken over; False when there is none, which the state then says."""
+        if self.state.phase == "running":
+            self.journal.change(supervisor_pid=os.getpid())
+            return True
+        # Another supervisor may have come this far, and have been lost before it could write so.
+        adopted = self._processes.living()
+        if adopted:
+            first = min(adopted, key=psutil.Process.create_time)
+            begun = datetime.fromtimestamp(first.create_time()).astimezone()
+            self._begin(first.pid, begun.isoformat(timespec="milliseconds"))
+            return True
+        if self.run.output(self.state.attempt).exists():
+            self.journal.change(phase="running", supervisor_pid=os.getpid())
+            return True
+        if age_of(self.state) > _TOO_LATE:
+            return self._fail("its supervisor was lost before training began")
+        return self._start()
 
     def _start(self) -> bool:
         number = self.state.attempt
-        command = self.run.read_command(number)
         try:
-            with self.run.output(number).open("ab") as output:
+            command = self.run.read_command(number)
+        except KerneltuiError as error:
+            return self._fail(f"cannot start: {error.title}: {error.message}")
+        try:
+            with open_log(self.run.output(number)) as output:
                 self._child = subprocess.Popen(
                     command.argv,
                     cwd=command.cwd,
@@ -96,16 +119,52 @@ class Supervisor:
                     start_new_session=True,
                 )
         except OSError as error:
-            self._write(phase="failed", ended=now(), reason=f"cannot start {command.argv[0]}: {error.strerror}")
-            return False
-        self._write(phase="running", supervisor_pid=os.getpid(), pid=self._child.pid, started=now())
+            where = f" ({error.filename})" if error.filename not in (None, command.argv[0]) else ""
+            return self._fail(f"cannot start {command.argv[0]}: {error.strerror}{where}")
+        self._begin(self._child.pid, now())
         return True
 
+    def _begin(self, pid: int, started: str) -> None:
+        self.journal.change(phase="running", supervisor_pid=os.getpid(), pid=pid, started=started)
+
+    def _fail(self, reason: str) -> bool:
+        self.journal.event("run_end", phase="failed", exit_code=None, reason=reason)
+        self.journal.change(phase="failed", ended=now(), reason=reason)
+        return False
+
+    def _watch(self) -> None:
+        with Machine(self.run.path, self._gpus) as machine:
+            while self._running():
+                self._look_for_kill()
+                self._read_events()
+                self._sample(machine)
+                self.journal.flush()
+                self._wait()
+        self._read_events()
+
     def _running(self) -> bool:
-        """Whether any process of the run lives; the launcher's end alone does not end a run."""
+        """Whether a process of the attempt lives that matters; the launcher's end alone does not end a run."""
         if self._child is not None and self._child.poll() is None:
             return True
-        return bool(processes_of(self.run.path))
+        living = self._processes.living()
+        if not living or not self._only_helpers(living):
+            self._helpers_since = None
+            return bool(living)
+        self._helpers_since = self._helpers_since or time.monotonic()
+        if time.monotonic() < self._helpers_since + _GRACE:
+            return True
+        # A rank may have been started after the last look at all processes.
+        living = self._processes.living(again=True)
+        if not self._only_helpers(living):
+            return bool(living)
+        if living:
+            self.journal.event("left_running", pids=[process.pid for process in living])
+        return False
+
+    def _only_helpers(self, living: list[psutil.Process]) -> bool:
+        """Whether the launcher and all ranks that started are gone: by their own last word, or without one."""
+        pids = {process.pid for process in living}
+        return self._ranks.started and self.state.pid not in pids and not pids & set(self._ranks.silent().values())
 
     def _wait(self) -> None:
         if self._child is None or self._child.poll() is not None:
@@ -122,95 +181,55 @@ class Supervisor:
         if request.action != "kill":
             return
         self._killed = True
-        self._event("kill")
+        self.journal.event("kill")
         left = end_processes(self.run.path)
         if left:
-            self._event("kill_failed", pids=left)
-        self.run.request.unlink(missing_ok=True)
+            self.journal.event("kill_failed", pids=left)
+        self._forget_request()
 
-    def _sample(self, nvml: Nvml) -> None:
-        if time.monotonic() < self._next_sample:
+    def _read_events(self) -> None:
+        """Take in what the ranks have written; say where what they loaded is not what was promised."""
+        new = [event for event in self._events.read() if event.get("attempt") == self.state.attempt]
+        for event in new:
+            self._ranks.add(event)
+        self._alerted |= {event.get("id") for event in new if event.get("event") == "alert"}
+        for event in new:
+            if event.get("event") == "train_begin":
+                self._compare(event)
+
+    def _compare(self, begin: dict[str, Any]) -> None:
+        try:
+            alerts = alerts_of(self.run.read_run(), begin)
+        except KerneltuiError:
             return
-        self._next_sample = time.monotonic() + _SAMPLE
-        memory = psutil.virtual_memory()
+        for alert in alerts:
+            if alert.id not in self._alerted:
+                self._alerted.add(alert.id)
+                self.journal.event("alert", **msgspec.structs.asdict(alert))
+
+    def _sample(self, machine: Machine) -> None:
         with contextlib.suppress(OSError):
-            self._append(
-                self.run.system,
-                {
-                    "time": now(),
-                    "attempt": self.state.attempt,
-                    "gpus": nvml.sample(),
-                    "memory_used": memory.total - memory.available,
-                    "memory_total": memory.total,
-                    "disk_free": psutil.disk_usage(str(self.run.path)).free,
-                },
-            )
+            if sample := machine.sample():
+                line = {"time": now(), "attempt": self.state.attempt, **msgspec.structs.asdict(sample)}
+                append_line(self.run.system, line)
 
     def _finish(self) -> None:
         code = self._child.wait() if self._child else None
         phase, reason = how_it_ended(self.run, self.state.attempt, code, killed=self._killed)
-        self.run.request.unlink(missing_ok=True)
-        self._write(phase=phase, ended=now(), exit_code=code, reason=reason)
-        self._event("run_end", phase=phase, exit_code=code, reason=reason)
+        self._forget_request()
+        self.journal.event("run_end", phase=phase, exit_code=code, reason=reason)
+        self.journal.change(phase=phase, ended=now(), exit_code=code, reason=reason)
 
-    def _write(self, **changes: Any) -> None:
-        self.state = msgspec.structs.replace(self.state, updated=now(), **changes)
-        # A full disk must not end the supervisor: what runs still has to be watched, and the next write may succeed.
-        with contextlib.suppress(KerneltuiError):
-            self.run.write("state.json", self.state)
-
-    def _event(self, name: str, **values: Any) -> None:
+    def _forget_request(self) -> None:
         with contextlib.suppress(OSError):
-            self._append(self.run.events, {"time": now(), "attempt": self.state.attempt, "event": name, **values})
-
-    @staticmethod
-    def _append(path: Path, value: object) -> None:
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            os.write(descriptor, to_json(value, indent=0))
-        finally:
-            os.close(descriptor)
+            self.run.request.unlink(missing_ok=True)
 
 
-def how_it_ended(run: RunDirectory, attempt: int, code: int | None, *, killed: bool) -> tuple[Phase, str | None]:
-    """Return the phase and the reason of an attempt whose processes are gone.
-
-    `code` is the launcher's exit code, None where another process was its parent; then the training process's own last
-    word decides.
-    """
-    if killed:
-        return "killed", "by request (stop --now)"
-    ends = [
-        line for line in read_lines(run.events) if line.get("attempt") == attempt and line.get("event") == "process_end"
-    ]
-    failed = next((end for end in ends if end.get("outcome") in ("failed", "interrupted")), None)
-    if failed:
-        error = failed.get("error") or {}
-        words = f"{error.get('type', failed['outcome'])}: {error.get('message', '')}".rstrip(": ")
-        return "failed", plain_line(words)
-    if code is not None and code < 0:
-        return "killed", f"by signal {signal.Signals(-code).name}"
-    if ends and not code:
-        return (
-            ("stopped", "by request, with a checkpoint") if ends[0].get("outcome") == "stopped" else ("finished", None)
-        )
-    if code is None:
-        return (
-            "killed",
-            "the training process ended without a word: by a signal, or by the system for want of memory",
-        )
-    return "failed", _last_words(run.output(attempt)) or f"exit code {code}"
-
-
-def _last_words(log: Path) -> str:
-    """Return the last line of a log that says something."""
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - 8192))
-            lines = file.read().decode("utf-8", "replace").splitlines()
-    except OSError:
-        return ""
-    return next((text for line in reversed(lines) if (text := plain_line(line))), "")
+def write_lost(journal: Journal) -> None:
+    """Write that a restart of the machine has ended the run; that was after its last sign of life."""
+    sign = last_sign(journal.run, journal.state)
+    journal.event("run_end", phase="lost", exit_code=None, reason=RESTARTED)
+    journal.change(phase="lost", ended=sign.isoformat(timespec="milliseconds") if sign else None, reason=RESTARTED)
 
 
 def initial_state(attempt: int) -> State:
@@ -218,10 +237,13 @@ def initial_state(attempt: int) -> State:
     return State(phase="starting", attempt=attempt, hostname=socket.gethostname(), boot_id=boot_id(), updated=now())
 
 
-def start_supervisor(run: RunDirectory) -> None:
-    """Start a supervisor for `run` that outlives this process and its terminal."""
-    with (run.path / "supervisor.log").open("ab") as log:
-        subprocess.Popen(
+def start_supervisor(run: RunDirectory) -> subprocess.Popen[bytes]:
+    """Start a supervisor for `run` that outlives this process and its terminal, and return its process.
+
+    Raises OSError where the run's directory cannot be written.
+    """
+    with open_log(run.path / "supervisor.log") as log:
+        return subprocess.Popen(
             [sys.executable, "-P", "-m", "kerneltui.runs.supervisor", str(run.path)],
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from . import kernels_adapter, transformers_adapter, trl_adapter
+from . import datasets_adapter, kernels_adapter, transformers_adapter, trl_adapter, trl_fields
+from .probe import read_packages
 from .protocol import Handler, serve
 
 
 def main() -> None:
     """Serve every question of the adapters; each imports what it needs at its first question."""
     handlers: dict[str, Handler] = {}
-    for adapter in (kernels_adapter, transformers_adapter, trl_adapter):
+    for adapter in (datasets_adapter, kernels_adapter, transformers_adapter, trl_adapter, trl_fields):
         handlers |= adapter.HANDLERS
-    serve(handlers)
+    serve({**handlers, "packages": read_packages})

@@ -7,6 +7,7 @@ hold every answer against the public `get_kernel_variants`, `get_kernel` and the
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 from pathlib import Path
@@ -41,11 +42,12 @@ def metadata(
     system: dict[str, Any],
     capability: list[int] | None = None,
     gcn_arch: str | None = None,
+    packages: list[str] | None = None,
 ) -> dict[str, Any]:
     """Return metadata.json as kernels reads it, and what kernels would refuse it for; see `KernelMetadata`.
 
     `capability` (CUDA) or `gcn_arch` (ROCm) is that of the GPU; None leaves out the check, as kernels does
-    without a GPU. Dependencies are looked for in this interpreter.
+    without a GPU. Dependencies are looked for in this interpreter, or among the `packages` of another machine.
     """
     from kernels import Metadata
     from kernels.backends import parse_backend
@@ -54,7 +56,7 @@ def metadata(
         read = Metadata.from_bytes(text.encode())
     except ValueError as error:
         return {"error": str(error)}
-    missing, unsupported = _dependencies(read, parse_backend(system["backend"]))
+    missing, unsupported = _dependencies(read, parse_backend(system["backend"]), packages)
     archs = read.backend.archs or []
     return {
         "name": str(read.name),
@@ -141,24 +143,24 @@ def _trace(known: list[Any], system: dict[str, Any]) -> list[Any]:
     return list(trace)
 
 
-def _dependencies(read: Any, backend: Any) -> tuple[list[str], str | None]:
+def _dependencies(read: Any, backend: Any, packages: list[str] | None) -> tuple[list[str], str | None]:
     """Return the packages that are missing, and kernels' words on a dependency that it does not know."""
     from kernels.python_deps import _DEPENDENCY_DATA, validate_dependencies
 
     missing: list[str] = []
     for name in read.python_depends:
         try:
-            validate_dependencies(read.name.python_name, [name], backend)
-        except ImportError:
-            known = {**_DEPENDENCY_DATA.backends.get(backend.name, {}), **_DEPENDENCY_DATA.general}[name]
-            missing += [it.pkg for it in known.python if it.import_name and not _installed(it.import_name)]
+            with contextlib.suppress(ImportError):
+                validate_dependencies(read.name.python_name, [name], backend)
         except ValueError as error:
             return missing, str(error)
+        known = {**_DEPENDENCY_DATA.backends.get(backend.name, {}), **_DEPENDENCY_DATA.general}[name]
+        missing += [it.pkg for it in known.python if it.import_name and not _installed(it, packages)]
     return missing, None
 
 
-def _installed(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
+def _installed(package: Any, packages: list[str] | None) -> bool:
+    return importlib.util.find_spec(package.import_name) is not None if packages is None else package.pkg in packages
 
 
 def _dependency(other: Any) -> str:

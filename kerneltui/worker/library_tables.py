@@ -28,7 +28,7 @@ def read_tables() -> dict[str, Any]:
         "attention_devices": _attention_devices,
         "flash_packages": _flash_packages,
         "attention_names": _attention_names,
-        "trainers": _trainers,
+        "trainers": trainers,
         "tvm_ffi": _tvm_ffi,
     }
     unavailable: dict[str, str] = {}
@@ -87,7 +87,7 @@ def _attention_names() -> list[str]:
     return sorted({"eager", *functions.valid_keys()})
 
 
-def _trainers() -> list[str]:
+def trainers() -> list[str]:
     """Return the trainers of the `trl` command; its other commands (env, vllm-serve) train nothing."""
     commands = importlib.import_module("trl.cli.commands").get_commands()
     return [command.name for command in commands if type(command).__name__ == "TrainingCommand"]

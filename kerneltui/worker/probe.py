@@ -21,7 +21,7 @@ from .protocol import part, progress, serve
 PACKAGES = (
     *("torch", "transformers", "trl", "kernels", "liger-kernel", "accelerate", "datasets", "peft"),
     *("huggingface_hub", "tokenizers", "flash-attn", "flash-attn-3", "flash-attn-4", "vllm", "triton"),
-    *("bitsandbytes", "deepspeed", "einops", "apache-tvm-ffi", "nvidia-cutlass-dsl"),
+    *("bitsandbytes", "deepspeed", "einops", "helion", "apache-tvm-ffi", "nvidia-cutlass-dsl", "nki"),
 )
 
 # Those whose import is tried; the asking above has imported them, as far as they do.

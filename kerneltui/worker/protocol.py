@@ -3,6 +3,7 @@
 One request a line on standard input: `{"id", "ask", "arguments"}`. For each, any number of `{"id", "progress"}` and
 `{"id", "part", "value"}` lines, then one `{"id", "answer"}` or `{"id", "error": {"kind", "type", "message",
 "package"}}`, on a duplicate of standard output; the real one is pointed at standard error, since libraries print.
+A first `{"id": null, "progress"}` line says that the interpreter runs.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ def serve(handlers: dict[str, Handler]) -> None:
     global _output, _request
     _output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    progress("ready")
     for line in sys.stdin:
         request = json.loads(line)
         _request = request["id"]
@@ -38,7 +40,8 @@ def serve(handlers: dict[str, Handler]) -> None:
 
 def describe(error: BaseException) -> dict[str, Any]:
     """Return an exception as the protocol's error: its kind, type, message and, where one is missing, the package."""
-    missing = isinstance(error, ModuleNotFoundError) and bool(error.name)
+    # A module that an installed package lacks is no missing package.
+    missing = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] not in ("", *sys.modules)
     return {
         "kind": "missing_package" if missing else "raised",
         "type": type(error).__name__,

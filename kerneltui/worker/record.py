@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -32,15 +33,7 @@ class Record:
 
     def end(self, outcome: str, error: BaseException | None = None) -> None:
         """Append the end of this process: "finished", "stopped", "failed" or "interrupted", and what it raised."""
-        raised = None
-        if error is not None:
-            lines = traceback.format_exception(error)
-            raised = {
-                "type": type(error).__name__,
-                "message": str(error),
-                "traceback": "".join(lines)[-8000:],
-            }
-        self.event("process_end", outcome=outcome, error=raised)
+        self.event("process_end", outcome=outcome, error=None if error is None else describe(error))
 
     def _append(self, name: str, values: dict[str, Any]) -> None:
         line = {
@@ -50,14 +43,40 @@ class Record:
         }
         data = (json.dumps(_finite(line), default=str, ensure_ascii=False) + "\n").encode("utf-8", "replace")
         try:
-            # One write to a file opened for appending: lines of several processes do not mix.
-            descriptor = os.open(self.run / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            try:
-                os.write(descriptor, data)
-            finally:
-                os.close(descriptor)
+            append(self.run / name, data)
         except OSError as error:
-            print(f"kerneltui: could not write {name}: {error.strerror}", flush=True)
+            # The log may lie on the same full disk.
+            with contextlib.suppress(OSError, ValueError):
+                print(f"kerneltui: could not write {name}: {error.strerror or error}", flush=True)
+
+
+def describe(error: BaseException) -> dict[str, str]:
+    """Return the type of an exception, its message, and the end of its traceback."""
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001 - an exception of a library that cannot tell its own message
+        message = ""
+    return {
+        "type": type(error).__name__,
+        "message": message,
+        "traceback": "".join(traceback.format_exception(error))[-8000:],
+    }
+
+
+def append(path: Path, line: bytes) -> None:
+    """Append a line to a file in one write, so that lines of several processes do not mix. Raises OSError.
+
+    Where the file ends within a line (the disk was full, whoever wrote), the new one begins on a line of its own.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            line = b"\n" + line
+        if os.write(descriptor, line) < len(line):
+            raise OSError(f"the disk took a part of a line of {len(line)} bytes")
+    finally:
+        os.close(descriptor)
 
 
 def _finite(value: Any) -> Any:

@@ -11,8 +11,12 @@ import os
 import runpy
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .record import Record
+from .record import Record, describe
+
+if TYPE_CHECKING:
+    from .recorder import Recorder
 
 
 def main() -> None:
@@ -25,9 +29,7 @@ def main() -> None:
     )
     record.event("process_start", trainer=trainer, pid=os.getpid())
     try:
-        from .recorder import install
-
-        recorder = install(record)
+        recorder = _install(record)
         script = importlib.util.find_spec(f"trl.scripts.{trainer}")
         assert script and script.origin
         sys.argv = [script.origin, *arguments]
@@ -41,4 +43,15 @@ def main() -> None:
     except BaseException as error:
         record.end("failed", error)
         raise
-    record.end("stopped" if recorder.stopped else "finished")
+    record.end("stopped" if recorder and recorder.stopped else "finished")
+
+
+def _install(record: Record) -> Recorder | None:
+    """Return the installed recorder, None where this transformers has no place for it: training needs none."""
+    try:
+        from .recorder import install
+
+        return install(record)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the script fails of it by itself or trains without it
+        record.event("recorder_failed", place="install", error=describe(error))
+        return None

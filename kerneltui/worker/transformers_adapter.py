@@ -9,8 +9,9 @@ from typing import Any
 def model(path: str, cwd: str, revision: str | None = None, trust_remote_code: bool = False) -> dict[str, Any]:
     """Return the facts of a model by its local path or Hub name; see `kerneltui.facts.model.ModelFacts`.
 
-    Where the Hub does not give the configuration the answer is `{"error_type", "error"}` with the Hub client's own
-    exception, which transformers would hide behind an OSError.
+    Where the Hub does not give the configuration the answer is `{"error_type", "error", "status"}` with the Hub
+    client's own exception, which transformers would hide behind an OSError; `status` is that of HTTP where there was an
+    answer.
     """
     from transformers import AutoConfig
 
@@ -20,19 +21,24 @@ def model(path: str, cwd: str, revision: str | None = None, trust_remote_code: b
             str(local) if local.is_dir() else path, revision=revision, trust_remote_code=trust_remote_code
         )
     except Exception as error:  # noqa: BLE001 - told apart by type in the front end
-        cause = _hub_cause(error)
-        return {"error_type": type(cause).__name__, "error": str(cause)}
+        cause = hub_cause(error)
+        status = getattr(getattr(cause, "response", None), "status_code", None)
+        return {"error_type": type(cause).__name__, "error": str(cause), "status": status}
     return _facts(config)
 
 
-def _hub_cause(error: BaseException) -> BaseException:
+def hub_cause(error: BaseException) -> BaseException:
     """Return the Hub client's exception behind `error`, or `error` itself."""
     cause: BaseException | None = error
+    found = error
     while cause is not None:
         if type(cause).__module__.partition(".")[0] in ("huggingface_hub", "httpx", "httpx2", "requests"):
-            return cause
+            found = cause
+            # "Neither on the Hub nor in the cache" stands before the reason why the Hub did not give it.
+            if type(cause).__name__ != "LocalEntryNotFoundError":
+                break
         cause = cause.__cause__ or cause.__context__
-    return error
+    return found
 
 
 def _facts(config: Any) -> dict[str, Any]:

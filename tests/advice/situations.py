@@ -77,8 +77,19 @@ _COMMON: dict[str, Any] = {
     "bf16": None, "fp16": False, "use_cpu": False, "per_device_train_batch_size": 8, "per_device_eval_batch_size": 8,
     "gradient_accumulation_steps": 1, "eval_strategy": "no", "use_liger_kernel": False, "liger_kernel_config": None,
     "warmup_steps": 0, "learning_rate": 2e-5, "load_in_4bit": False, "load_in_8bit": False, "report_to": "none",
+    "use_peft": False, "lora_target_modules": None, "lora_task_type": "CAUSAL_LM", "gradient_checkpointing": True,
+    "dataloader_pin_memory": True, "num_train_epochs": 3.0, "logging_steps": 10, "save_steps": 500,
+    "save_total_limit": None,
 }  # fmt: skip
-_SFT = {"max_length": 1024, "packing": False, "packing_strategy": "bfd", "padding_free": False, "eval_packing": None}
+_SFT = {
+    "max_length": 1024,
+    "chat_template_path": None,
+    "dataset_text_field": "text",
+    "packing": False,
+    "packing_strategy": "bfd",
+    "padding_free": False,
+    "eval_packing": None,
+}
 _ONLINE = {
     "num_generations": 8, "num_generations_eval": None, "generation_batch_size": None, "steps_per_generation": None,
     "reward_funcs": ["accuracy_reward"], "reward_model_name_or_path": None,
@@ -88,7 +99,7 @@ _OWN: dict[str, dict[str, Any]] = {
     "dpo": {"max_length": 1024, "padding_free": False},
     "grpo": _ONLINE,
     "rloo": {**_ONLINE, "num_generations": 2},
-    "reward": {"max_length": 1024},
+    "reward": {"max_length": 1024, "chat_template_path": None},
     "kto": {"max_length": 1024},
     "distillation": {"teacher_model_name_or_path": "Qwen/Qwen2.5-1.5B"},
 }
@@ -187,6 +198,8 @@ def make_situation(
     gpus: tuple[int, ...] | None = None,
     launch_arguments: tuple[str, ...] = (),
     accelerate: dict[str, Any] | None = None,
+    processes: int = 1,
+    machines: int = 1,
     **facts: Any,
 ) -> Situation:
     """Return the situation of a configuration that holds `given`, resolved as `kerneltui check` does it."""
@@ -200,6 +213,8 @@ def make_situation(
         errors=tuple(ConfigError(type="ValueError", message=message) for message in errors),
         launch_arguments=launch_arguments,
         accelerate=accelerate or {},
+        processes=processes,
+        machines=machines,
     )
     choice = (
         resolve_attention(settings.attention, server.libraries, model, kernels_usable(server))

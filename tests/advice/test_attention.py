@@ -125,3 +125,11 @@ def test_model_init_kwargs_of_the_command_line_is_json() -> None:
     given = {"model_init_kwargs": '{"attn_implementation": "sdpa"}'}
     assert blocks(model=GEMMA2, given=given) == {"attention.no_sdpa"}
     assert not findings(given={"model_init_kwargs": "{not json"})
+
+
+def test_flex_attention_trains_on_a_gpu_alone() -> None:
+    flex = {"attn_implementation": "flex_attention"}
+    found = findings(server=make_server(), given={**flex, "use_cpu": True})["attention.flex_on_cpu"]
+    assert (found.severity, changes(found)) == ("block", [{"attn_implementation": "sdpa"}])
+    assert not blocks(given=flex)
+    assert not blocks(server=make_server(), given={"attn_implementation": "eager", "use_cpu": True})

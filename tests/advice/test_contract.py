@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from kerneltui.advice.known import supports_capability
 from kerneltui.facts.attention import _HUB_KERNEL, resolve_attention
 from kerneltui.facts.model import ModelFacts
 from kerneltui.facts.server import Libraries
 from kerneltui.records import from_builtins
+from kerneltui.worker.probe import PACKAGES
 
 ROOT = Path(__file__).parents[2]
 NAMES = (
@@ -68,28 +68,9 @@ def _class_refuses(name: str, model: ModelFacts) -> bool:
     return flags.get(name, model.supports_flash) is False
 
 
-ARCHS = (
-    "8.0",
-    "8.6",
-    "9.0",
-    "9.0a",
-    "10.0",
-    "10.0f",
-    "10.0a",
-    "12.0",
-    "8.0+PTX",
-    "9.0a+PTX",
-    "10.0f+PTX",
-    "gfx942",
-    "",
-)
-
-
-def test_architectures_as_kernels_reads_them() -> None:
-    kernels = pytest.importorskip("kernels.archs")
-    for arch in ARCHS:
-        for other in ("", "7.5"):
-            for capability in ((7, 0), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (10, 3), (12, 0), (12, 1)):
-                archs = [arch, *([other] if other else [])]
-                real = kernels._supports_cuda_capability(archs, capability)
-                assert supports_capability(archs, capability) == real, (archs, capability)
+def test_the_report_of_a_server_has_every_package_that_a_kernel_may_need() -> None:
+    """A build's python-depends are looked for in the report of another machine."""
+    data = pytest.importorskip("kernels.python_deps")._DEPENDENCY_DATA
+    tables = (data.general, *data.backends.values())
+    needed = {package.pkg for table in tables for it in table.values() for package in it.python if package.import_name}
+    assert needed <= set(PACKAGES)

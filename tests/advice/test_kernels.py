@@ -58,11 +58,14 @@ def test_a_build_for_a_newer_kernels() -> None:
     assert told["variants.refused"].why == "it depends on what kernels does not know"
 
 
-def test_architectures_that_cannot_be_read_are_not_judged() -> None:
-    assert not findings(given=ASKED, build=make_build(archs=()))
-    assert not findings(given=ASKED, build=make_build(archs=("newfangled",)))
-    assert not findings(given=ASKED, build=make_build(archs=("7.0+PTX",)))
-    assert blocks(given=ASKED, build=make_build(archs=("8.0", "9.1"))) == {"variants.architecture"}
+def test_architectures_are_judged_by_kernels_alone() -> None:
+    assert not findings(given=ASKED, build=make_build(archs=("7.0",)))
+    reason = "CUDA capability 9.0 of the current device is not supported"
+    refused = make_build(archs=("8.0",), arch_error=reason)
+    assert blocks(given=ASKED, build=refused) == {"variants.architecture"}
+    none = make_situation(given=ASKED, build=make_build("v1", None))
+    others = msgspec.structs.replace(none, alternatives=(msgspec.structs.replace(refused, revision="v3"),))
+    assert changes(judge(others)[0]) == [{"attn_implementation": "sdpa"}]
 
 
 @pytest.mark.parametrize("kind", ["not_found", "no_revision", "no_build", "no_metadata", "gated", "bad_token"])
@@ -71,7 +74,18 @@ def test_what_the_hub_refuses_for_sure_blocks(kind: str) -> None:
     assert (finding.severity, finding.title, finding.why) == ("block", "The title", "The reason\nThe hint")
 
 
-@pytest.mark.parametrize("kind", ["rate_limited", "unavailable", "unreachable", "garbage", "offline", "new"])
+@pytest.mark.parametrize("kind", ["rate_limited", "unavailable", "unreachable", "garbage"])
+def test_a_hub_without_an_answer_blocks_here_and_warns_for_another_machine(kind: str) -> None:
+    here = findings(given=ASKED, build_error=(kind, "The title\nThe reason"))[f"source.{kind}"]
+    assert here.severity == "block"
+    assert here.why.startswith("The reason\nUntil the Hub answers, kernels loads nothing")
+    assert changes(here) == [{"attn_implementation": "sdpa"}]
+    there = findings(given=ASKED, build_error=(kind, "The title"), elsewhere=True)[f"source.{kind}"]
+    assert there.severity == "warn"
+    assert "not asked for" in there.why
+
+
+@pytest.mark.parametrize("kind", ["offline", "new"])
 def test_what_may_still_work_warns_that_nothing_was_asked(kind: str) -> None:
     finding = findings(given=ASKED, build_error=(kind, "The title"))[f"source.{kind}"]
     assert finding.severity == "warn"
@@ -92,6 +106,36 @@ def test_a_repository_of_the_old_type_has_a_new_name() -> None:
     asked = {"attn_implementation": f"{COMMUNITY}/flash-attn"}
     finding = findings(given=asked, build_error=("not_found", "There is no such kernel"))["source.not_found"]
     assert changes(finding)[0] == {"attn_implementation": FLASH2}
+
+
+def test_a_repository_that_is_not_there_gets_the_nearest_name() -> None:
+    asked = {"attn_implementation": f"{COMMUNITY}/flash-atn2@v2"}
+    error = ("not_found", "There is no such kernel")
+    found = findings(given=asked, build_error=error, similar=FLASH2)["source.not_found"]
+    assert changes(found)[0] == {"attn_implementation": FLASH2}
+    assert changes(findings(given=asked, build_error=error)["source.not_found"]) == [{"attn_implementation": "sdpa"}]
+
+
+def test_trust_that_could_not_be_asked_takes_nothing_of_the_build_away() -> None:
+    unknown = {"trust": "The Hub has a failure of its own (503)"}
+    found = findings(given=ASKED, build=make_build(), unknown=unknown)
+    assert {name: finding.severity for name, finding in found.items()} == {"source.trust_not_asked": "note"}
+    assert "503" in found["source.trust_not_asked"].why
+    assert not findings(given=ASKED, build=make_build(), unknown=unknown, trusted=True)
+
+
+def test_a_run_that_does_not_ask_the_hub_needs_the_kernel_in_its_cache() -> None:
+    offline = {**ASKED, "env": {"HF_HUB_OFFLINE": 1}}
+    assert findings(given=offline, build=make_build(), trusted=True)["source.offline_run"].severity == "warn"
+    local = make_build(commit="local", source="local", archs=())
+    assert "source.offline_run" not in findings(given=offline, build=local)
+    assert not findings(given={**ASKED, "env": {"HF_HUB_OFFLINE": "0"}}, build=make_build(), trusted=True)
+
+
+def test_what_is_unproven_is_tried_first() -> None:
+    v4 = make_build("v4", "torch-stable-abi210-cu130-x86_64-linux", commit="4" * 40)
+    found = findings(given={"attn_implementation": f"{FLASH2}@v4"}, build=v4)["backward.unproven"]
+    assert changes(found) == [{"max_steps": 2}]
 
 
 def test_trust() -> None:

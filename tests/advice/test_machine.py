@@ -86,8 +86,60 @@ def test_torch_that_was_not_asked() -> None:
 
 
 def test_a_gpu_that_is_not_there() -> None:
-    assert blocks(gpus=(3,)) == {"device.missing_gpu"}
+    finding = findings(server=make_server(H200, H200), gpus=(1, 3))["device.missing_gpu"]
+    assert finding.severity == "block"
+    assert finding.why.endswith("--gpus 1,0 would do.")
     assert not findings(server=make_server(H200, H200), gpus=(1,))
+
+
+def test_the_gpus_of_the_file_s_environment() -> None:
+    mixed = make_server(T4, A100)
+    for name in ("1", "GPU-aaaa"):
+        gpus = (mixed.gpus[0], msgspec.structs.replace(mixed.gpus[1], uuid="GPU-aaaabbbb-0000"))
+        server = msgspec.structs.replace(mixed, gpus=gpus)
+        assert not findings(server=server, given={"env": {"CUDA_VISIBLE_DEVICES": name}})
+    assert blocks(server=mixed, given={"env": {"CUDA_VISIBLE_DEVICES": 0}}) == {"dtype.bf16"}
+    nothing = findings(server=mixed, given={"env": {"CUDA_VISIBLE_DEVICES": ""}})
+    assert set(nothing) == {"device.no_gpu"}
+    absent = findings(server=mixed, given={"env": {"CUDA_VISIBLE_DEVICES": "5", "A": "b"}})
+    assert set(absent) == {"device.missing_gpu"}
+    assert changes(absent["device.missing_gpu"]) == [{"env": {"CUDA_VISIBLE_DEVICES": "0", "A": "b"}}]
+
+
+def test_the_shell_s_own_choice_of_gpus() -> None:
+    mixed = make_server(T4, A100, environment={"CUDA_VISIBLE_DEVICES": "1"})
+    assert mixed.torch
+    server = msgspec.structs.replace(mixed, torch=msgspec.structs.replace(mixed.torch, device_count=1))
+    assert not findings(server=server)
+    assert blocks(server=server, given={"env": {"CUDA_VISIBLE_DEVICES": "0"}}) == {"dtype.bf16"}
+    hidden = msgspec.structs.replace(server.torch, device_count=0) if server.torch else None
+    blind = msgspec.structs.replace(server, torch=hidden, environment={"CUDA_VISIBLE_DEVICES": ""})
+    assert blocks(server=blind) == {"device.no_gpu"}
+    assert not blocks(server=blind, gpus=(1,))
+
+
+def test_more_processes_than_gpus() -> None:
+    finding = findings(server=make_server(H200, H200), processes=8)["device.processes"]
+    assert (finding.severity, changes(finding)) == ("block", [{"num_processes": 2}])
+    assert blocks(server=make_server(H200, H200), gpus=(1,), processes=2) == {"device.processes"}
+    for count in (1, 2):
+        assert not findings(server=make_server(H200, H200), processes=count)
+    assert not findings(server=make_server(H200), processes=2, machines=2)
+    assert not findings(server=make_server(H200), given={"use_cpu": True}, processes=4)
+
+
+def test_gpus_that_are_chosen_twice() -> None:
+    server = make_server(H200, H200)
+    given = {"env": {"CUDA_VISIBLE_DEVICES": "1", "A": "b"}}
+    found = findings(server=server, given=given, gpus=(0,))["device.chosen_twice.CUDA_VISIBLE_DEVICES"]
+    assert (found.severity, changes(found)) == ("block", [{"env": {"A": "b"}}])
+    assert not findings(server=server, given=given, gpus=(1,))
+    assert not findings(server=server, given=given)
+    secret = {"env": {"CUDA_VISIBLE_DEVICES": "1", "HF_TOKEN": "hf_secretsecret"}}
+    assert changes(findings(server=server, given=secret, gpus=(0,))["device.chosen_twice.CUDA_VISIBLE_DEVICES"]) == []
+    identifiers = findings(server=server, accelerate={"gpu_ids": "1"}, gpus=(0,))
+    assert changes(identifiers["device.chosen_twice.gpu_ids"]) == [{"gpu_ids": None}]
+    assert not findings(server=server, accelerate={"gpu_ids": "all"}, gpus=(0,))
 
 
 def test_the_gpu_that_the_plan_names_is_judged() -> None:

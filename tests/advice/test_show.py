@@ -46,6 +46,12 @@ def test_fixes_are_written_as_yaml() -> None:
     assert fix_text(Fix(label="", changes={"a": "no", "b": "x: y"})) == "a: 'no'; b: 'x: y'"
 
 
+def test_what_a_label_says_is_not_said_again() -> None:
+    fixes = (Fix(label="Set a to 2", changes={"a": 2}), Fix(label="Remove a", changes={"a": None}))
+    finding = Finding(id="a", severity="note", title="t", why="w", origin="known", source="s", fixes=fixes)
+    assert finding_lines([finding], width=80)[2:4] == ["  → Set a to 2", "  → Remove a"]
+
+
 def test_a_long_command_stays_whole() -> None:
     command = "python -m pip install " + " ".join(f"package-{number}" for number in range(20))
     finding = Finding(

@@ -118,7 +118,9 @@ def test_a_model_that_could_not_be_read() -> None:
     found = findings(model=None, unknown={"model": "a/b is gated\nAsk for access."})
     assert [(finding.id, finding.severity) for finding in found.values()] == [("trainer.model", "block")]
     reason = "Cannot get the configuration of a/b: the Hub cannot be reached and the cache does not hold it\nrefused"
-    assert findings(model=None, unknown={"model": reason})["trainer.model"].severity == "warn"
+    assert findings(model=None, unknown={"model": reason})["trainer.model"].severity == "block"
+    for why in (reason, "No model folder at /data/model\n/data/model does not exist."):
+        assert findings(model=None, unknown={"model": why}, elsewhere=True)["trainer.model"].severity == "warn"
     assert not findings(model=None)
 
 

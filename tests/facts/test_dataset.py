@@ -1,3 +1,5 @@
+"""What is asked about a data set, and what its refusals are called; the real reading is in tests/worker."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -5,64 +7,92 @@ from typing import Any
 
 import pytest
 
-from kerneltui.errors import UsageError
-from kerneltui.facts.dataset import check_local_data
+from kerneltui.errors import KerneltuiError, UsageError
+from kerneltui.facts.dataset import DatasetFacts, dataset_name, read_dataset
+
+ROWS: dict[str, Any] = {"columns": [{"name": "text", "type": "text"}], "format": "language modeling", "rows": []}
 
 
-def _values(files: Any, path: str = "json") -> dict[str, Any]:
-    return {"datasets": [{"path": path, "data_files": files}]}
+class StubAsker:
+    """Answers with what it is told, and keeps what it was asked."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        self.answer = answer
+        self.asked: dict[str, Any] = {}
+
+    def ask(self, question: str, **arguments: Any) -> Any:
+        self.asked = {"question": question, **arguments}
+        return self.answer
 
 
-@pytest.mark.parametrize(
-    "content",
-    ['{"a": 1}\n{"a": 2}\n', '{"a": 1}', '[{"a": 1},\n {"a": 2}]', '{\n "a": 1\n}', '\n{"a": "xin chào 你好"}\n'],
-)
-def test_json_in_its_usual_shapes_is_fine(tmp_path: Path, content: str) -> None:
-    (tmp_path / "data.jsonl").write_text(content)
-    check_local_data(_values("data.jsonl"), tmp_path)
-    check_local_data(_values({"train": ["*.jsonl"]}), tmp_path)
+def _read(answer: dict[str, Any], values: dict[str, Any]) -> tuple[DatasetFacts, dict[str, Any]]:
+    asker = StubAsker(answer)
+    return read_dataset(asker, values, Path("/"), "sft", rows=3), asker.asked  # type: ignore[arg-type]
 
 
-def test_a_large_file_is_judged_by_its_head(tmp_path: Path) -> None:
-    row = '{"text": "' + "x" * 1000 + '"}\n'
-    (tmp_path / "data.jsonl").write_text(row * 3000 + "not json")
-    check_local_data(_values("data.jsonl"), tmp_path)
+def test_a_name_is_asked_about_as_an_entry_of_datasets() -> None:
+    values = {
+        "dataset_name": "a/b", "dataset_config": "en", "dataset_train_split": "train_sft", "datasets": [],
+        "dataset_text_field": "content", "model_name_or_path": "c/d",
+    }  # fmt: skip
+    facts, asked = _read(ROWS, values)
+    assert asked["source"] == {"path": "a/b", "name": "en", "split": "train_sft"}
+    assert (asked["text_field"], asked["model"], asked["rows"], asked["cwd"]) == ("content", "c/d", 3, "/")
+    assert (facts.name, facts.split, facts.parts, facts.kind) == ("a/b", "train_sft", 1, "language modeling, standard")
 
 
-def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
-    (tmp_path / "data.jsonl").write_text('{"a": 1}\nquestion,answer\n')
-    with pytest.raises(UsageError) as raised:
-        check_local_data(_values("data.jsonl"), tmp_path)
-    assert str(raised.value) == (
-        f"The data file {tmp_path}/data.jsonl is not JSON\n"
-        "Line 2: Expecting value: line 1 column 1 (char 0).\n"
-        "Each line must be one JSON object, or the whole file one list of objects."
-    )
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as raised:
-        check_local_data(_values("nope.jsonl"), tmp_path)
-    assert str(raised.value) == (
-        f"No data file at nope.jsonl\nNothing matches {tmp_path}/nope.jsonl.\nCheck data_files in the configuration."
-    )
-
-
-def test_a_path_that_would_be_taken_for_a_pattern_is_told(tmp_path: Path) -> None:
-    (tmp_path / "run [1]").mkdir()
-    (tmp_path / "run [1]" / "data.jsonl").write_text('{"a": 1}\n')
-    with pytest.raises(UsageError, match="read as a pattern"):
-        check_local_data(_values("run [1]/data.jsonl"), tmp_path)
-    check_local_data(_values("run [[]1]/data.jsonl"), tmp_path)
+def test_of_a_mixture_the_first_is_read() -> None:
+    entries = [{"path": "a/b", "split": "part"}, {"path": "c/d"}]
+    facts, asked = _read(ROWS, {"datasets": entries, "dataset_name": "ignored/by-trl"})
+    assert asked["source"] == entries[0]
+    assert (facts.name, facts.split, facts.parts) == ("a/b", "part", 2)
 
 
 @pytest.mark.parametrize(
-    "values", [{}, {"datasets": []}, _values("https://x/y.json"), {"dataset_name": "trl-lib/tldr"}]
+    ("values", "name"),
+    [
+        ({}, None),
+        ({"dataset_name": None, "datasets": []}, None),
+        ({"dataset_name": "a/b"}, "a/b"),
+        ({"datasets": [{"path": "json", "data_files": "rows.jsonl"}]}, "rows.jsonl"),
+        ({"datasets": [{"path": "json", "data_files": ["a", "b"]}]}, "json"),
+    ],
 )
-def test_what_is_not_local_is_left_alone(tmp_path: Path, values: dict[str, Any]) -> None:
-    check_local_data(values, tmp_path)
+def test_what_the_data_is_called(values: dict[str, Any], name: str | None) -> None:
+    assert dataset_name(values) == name
 
 
-def test_other_formats_are_not_read(tmp_path: Path) -> None:
-    (tmp_path / "data.csv").write_text("a,b\n1,2\n")
-    check_local_data(_values("data.csv", "csv"), tmp_path)
+@pytest.mark.parametrize("values", [{}, {"dataset_name": 3}, {"datasets": ["a/b"]}, {"datasets": [{"path": None}]}])
+def test_values_that_name_no_data_are_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        _read(ROWS, values)
+
+
+REFUSALS = [
+    ("ValueError", "Bad split: x. Available splits: ['train', 'test']", None, "a/b needs another split", "'test'"),
+    ("ValueError", "BuilderConfig 'x' not found. Available: ['en', 'vi']", None, "needs another configuration", "'vi'"),
+    (
+        "ValueError",
+        "Config name is missing.\nPlease pick one among the available configs: ['en', 'vi']",
+        None, "needs another configuration", "'en', 'vi'",
+    ),
+    ("DatasetNotFoundError", "Dataset 'a/b' is a gated dataset on the Hub.", None, "a/b is gated", "Ask for access"),
+    ("RepositoryNotFoundError", "401 Client Error", 401, "or it is private", "hf auth login"),
+    ("HfHubHTTPError", "Too many", 429, "did not give a/b (429)", "Wait"),
+    ("HfHubHTTPError", "Oops", 502, "did not give a/b (502)", "try again"),
+    ("ConnectionError", "Couldn't reach 'a/b' on the Hub", None, "cannot be reached", "local file"),
+    ("ConnectTimeout", "", None, "cannot be reached", "local file"),
+    ("NoRowsError", "there is no row", None, "a/b has no rows", "at least one"),
+    ("ArrowInvalid", "JSON parse error: Invalid value. in row 41", None, "cannot be read", "Correct"),
+    ("SomethingNew", "", None, "cannot be read", "Correct"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "message", "status", "title", "hint"), REFUSALS)
+def test_refusals_are_told_apart(kind: str, message: str, status: int | None, title: str, hint: str) -> None:
+    with pytest.raises(KerneltuiError) as raised:
+        _read({"error_type": kind, "error": message, "status": status}, {"dataset_name": "a/b"})
+    assert title in raised.value.title
+    assert hint in raised.value.hint
+    if kind == "ArrowInvalid":
+        assert raised.value.message.startswith("Row 42 of the part that was read")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kerneltui.facts.devices import join_devices
+import pytest
+
+from kerneltui.facts.devices import join_devices, visible_gpus
 from kerneltui.facts.gpu import Nvml
 from kerneltui.facts.server import Gpu
 from tests.facts.fake_nvml import GIB, FakeNvml, gb10, h200
@@ -72,3 +74,22 @@ def test_every_missing_value_has_its_reason() -> None:
     for gpu in join(nvml_gpus(gb10()), Gpu(torch_index=3, name="another")):
         missing = [name for name in gpu.__struct_fields__ if getattr(gpu, name) is None]
         assert set(missing) <= gpu.unavailable.keys()
+
+
+CARDS = tuple(Gpu(index=n, uuid=f"GPU-{letter * 8}-0000") for n, letter in enumerate("abc"))
+
+
+@pytest.mark.parametrize(
+    ("devices", "expected"),
+    [
+        ("1", [1]), ("2,0", [2, 0]), (" 1 , 2 ", [1, 2]), ("", []), ("-1", []), ("1,7,2", [1]), ("1,1", []),
+        ("GPU-bb", [1]), ("GPU-bbbbbbbb-0000,GPU-a", [1, 0]), ("GPU-", []), ("NoDevFiles", []), ("MIG-x", [0, 1, 2]),
+    ],
+)  # fmt: skip
+def test_what_cuda_shows_under_cuda_visible_devices(devices: str, expected: list[int]) -> None:
+    assert [gpu.index for gpu in visible_gpus(CARDS, devices)] == expected
+
+
+def test_cards_that_nothing_tells_apart_are_not_hidden() -> None:
+    card = Gpu(torch_index=0, name="AMD Instinct MI300X")
+    assert visible_gpus((card,), "0") == (card,)

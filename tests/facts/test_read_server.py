@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from kerneltui.errors import UsageError, WorkerDiedError, WorkerTimeoutError
+from kerneltui.errors import UsageError, WorkerTimeoutError
 from kerneltui.facts import read_server as module
 from kerneltui.facts.read_server import read_server
 from kerneltui.facts.server import Server
@@ -162,7 +162,7 @@ def test_an_interpreter_that_does_not_start(tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.write_text("#!/bin/sh\necho no such interpreter >&2\nexit 3\n")
     broken.chmod(0o755)
-    with pytest.raises(WorkerDiedError, match="exit code 3"):
+    with pytest.raises(UsageError, match=r"does not work as a Python interpreter\nIt ended \(exit code 3\)"):
         read_server(broken)
 
 

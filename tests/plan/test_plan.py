@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kerneltui.errors import UsageError
-from kerneltui.plan.plan import make_plan
+from kerneltui.plan.plan import Launch, Plan, make_plan
 
 
 def test_a_configuration_is_kept_to_the_byte(tmp_path: Path) -> None:
@@ -52,3 +52,14 @@ def test_text_that_is_not_utf8_is_told(tmp_path: Path) -> None:
 def test_config_without_a_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--config needs a file"):
         make_plan("sft", ["--config"], cwd=tmp_path)
+
+
+def test_the_environment_of_a_plan_is_the_files_and_then_that_of_the_launch() -> None:
+    config = "env:\n  A: 1\n  B: two\n  C: null\n  D: true\nlearning_rate: 1\n"
+    plan = Plan(trainer="sft", cwd="/", config=config, launch=Launch(environment={"B": "3"}))
+    assert plan.environment == {"A": "1", "B": "3", "C": "None", "D": "True"}
+
+
+@pytest.mark.parametrize("config", [None, "", "a: [", "a: 1", "env: [1]", "env:", "env: {1: 2}"])
+def test_a_plan_without_an_environment_that_can_be_read(config: str | None) -> None:
+    assert Plan(trainer="sft", cwd="/", config=config).environment == {}

@@ -2,7 +2,11 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
+import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -11,11 +15,16 @@ import pytest
 from kerneltui.assess import assess
 from kerneltui.errors import KerneltuiError, UsageError
 from kerneltui.plan.plan import Launch
-from kerneltui.runs.directory import RunDirectory
+from kerneltui.runs import launch as module
+from kerneltui.runs.directory import ACTIVE, Command, RunDirectory
 from kerneltui.runs.launch import launch, training_command
 from kerneltui.runs.names import new_name
 from kerneltui.runs.places import known_places, remember
+from kerneltui.runs.processes import processes_of
+from kerneltui.runs.supervisor import start_supervisor
 from tests.advice.situations import make_build, make_situation
+from tests.runs.fakes import ago, set_state
+from tests.waiting import until
 
 PYTHON = Path(sys.executable)
 FINE = make_situation(given={"attn_implementation": "sdpa"})
@@ -94,6 +103,14 @@ def test_the_command_trains_as_trl_would_and_says_where_the_record_is(tmp_path: 
     }.items() <= command.environment.items()  # fmt: skip
 
 
+def test_the_environment_of_the_file_is_there_before_anything_is_imported(tmp_path: Path) -> None:
+    config = "env: {HF_HUB_OFFLINE: 1, CUDA_VISIBLE_DEVICES: '1', A: file, B: file}"
+    plan = msgspec.structs.replace(FINE.plan, config=config, launch=Launch(environment={"B": "launch"}))
+    command = training_command(RunDirectory(tmp_path), 1, msgspec.structs.replace(FINE, plan=plan), Path("/opt/python"))
+    expected = {"HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "1", "A": "file", "B": "launch"}
+    assert expected.items() <= command.environment.items()
+
+
 def test_an_output_directory_of_the_person_stays(tmp_path: Path) -> None:
     settings = msgspec.structs.replace(
         FINE.settings, given=("output_dir",), values={**FINE.settings.values, "output_dir": "mine"}
@@ -128,3 +145,111 @@ def test_a_state_directory_that_cannot_be_written_stops_nothing(
 
 def test_names_need_no_quotes() -> None:
     assert all(name.replace("-", "").isalpha() for name in (new_name() for _ in range(50)))
+
+
+def _supervisor(program: str) -> Callable[[RunDirectory], subprocess.Popen[bytes]]:
+    """Return what stands in for `start_supervisor`: it runs `program`, which finds the run's directory in RUN."""
+
+    def start(run: RunDirectory) -> subprocess.Popen[bytes]:
+        with (run.path / "supervisor.log").open("wb") as log:
+            return subprocess.Popen(
+                [sys.executable, "-c", program], env={**os.environ, "RUN": str(run.path)}, stderr=log
+            )
+
+    return start
+
+
+TRAINING = """
+import os, subprocess, sys
+environment = {**os.environ, "KERNELTUI_RUN": os.environ["RUN"], "KERNELTUI_ATTEMPT": "1"}
+training = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], env=environment)
+"""
+
+
+def test_a_supervisor_that_ends_at_once_is_told_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[RunDirectory] = []
+    start = _supervisor(TRAINING + "raise ImportError('no module named kerneltui')")
+
+    def remembering(run: RunDirectory) -> subprocess.Popen[bytes]:
+        started.append(run)
+        return start(run)
+
+    monkeypatch.setattr(module, "start_supervisor", remembering)
+    begun = time.monotonic()
+    with pytest.raises(KerneltuiError) as raised:
+        launch(FINE, assess(FINE), tmp_path / "runs", PYTHON)
+    assert time.monotonic() - begun < 30, "it does not wait for what cannot come"
+    assert raised.value.title == f"{started[0].name} was not started: its supervisor ended at once"
+    assert raised.value.message == "ImportError: no module named kerneltui"
+    assert list((tmp_path / "runs").iterdir()) == []
+    assert processes_of(started[0].path) == []
+
+
+def test_a_supervisor_that_does_not_answer_is_told_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_START_LIMIT", 0.2)
+    monkeypatch.setattr(module, "start_supervisor", _supervisor("import time; time.sleep(600)"))
+    with pytest.raises(KerneltuiError) as raised:
+        launch(FINE, assess(FINE), tmp_path / "runs", PYTHON)
+    assert raised.value.title.endswith("was not started: its supervisor did not answer")
+    assert raised.value.message == "It said nothing."
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_launch_that_is_broken_off_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "start_supervisor", _supervisor("import time; time.sleep(600)"))
+    monkeypatch.setattr("kerneltui.runs.launch.time.sleep", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        launch(FINE, assess(FINE), tmp_path / "runs", PYTHON)
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_supervisor_that_cannot_be_started_is_told_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(run: RunDirectory) -> None:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(module, "start_supervisor", refuse)
+    with pytest.raises(KerneltuiError) as raised:
+        launch(FINE, assess(FINE), tmp_path / "runs", PYTHON)
+    assert raised.value.message == "Resource temporarily unavailable"
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_another_supervisor_may_have_taken_the_run_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As when a list of runs is made while the first one is slow: the second holds the lock, the first ends.
+    def both(run: RunDirectory) -> subprocess.Popen[bytes]:
+        command = Command(argv=(sys.executable, "-c", ""), cwd=str(run.path), environment={})
+        run.write("attempts/1/command.json", command)
+        others.append(start_supervisor(run))
+        until(lambda: run.read_state().phase != "starting")
+        set_state(run, phase="finished")
+        return subprocess.Popen([sys.executable, "-c", ""])
+
+    others: list[subprocess.Popen[bytes]] = []
+    monkeypatch.setattr(module, "start_supervisor", both)
+    run = launch(FINE, assess(FINE), tmp_path / "runs", PYTHON)
+    until(lambda: run.read_state().phase not in ACTIVE)
+    others[0].wait(timeout=60)
+
+
+def test_a_run_is_its_owners_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def took_over(run: RunDirectory) -> subprocess.Popen[bytes]:
+        set_state(run, phase="running", updated=ago(0))
+        return subprocess.Popen([sys.executable, "-c", ""])
+
+    monkeypatch.setattr(module, "start_supervisor", took_over)
+    old = os.umask(0)
+    try:
+        run = launch(FINE, assess(FINE), tmp_path / "runs", PYTHON)
+    finally:
+        os.umask(old)
+    for path in (run.path, run.attempt(1).parent, run.attempt(1)):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700, path

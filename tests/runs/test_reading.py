@@ -1,17 +1,20 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kerneltui.errors import UsageError
-from kerneltui.runs.directory import LineReader, find_run, list_runs
-from kerneltui.runs.follow import follow
+from kerneltui.runs.directory import LineReader, RunDirectory, find_run, list_runs
+from kerneltui.runs.follow import ending, follow
+from kerneltui.runs.places import remember
 from kerneltui.runs.supervisor import start_supervisor
-from kerneltui.runs.view import last_lines, view_runs
+from kerneltui.runs.view import last_lines, view_run, view_runs
 from kerneltui.show import age, run_lines
-from tests.runs.fakes import make_run
+from tests.runs.fakes import ago, make_record, make_run, set_state
 
 
 def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:
@@ -29,6 +32,8 @@ def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:
 def test_lines_that_are_no_objects_are_counted_and_left_out(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(b'{"step": 1}\nnonsense\n3\n\xff\xfe\n{"step": 2}\n')
+    with path.open("ab") as file:
+        file.write(b"\n")  # an empty line is no record that was lost
     reader = LineReader(path, limit=7)
     assert reader.read() == [{"step": 1}, {"step": 2}]
     assert reader.skipped == 3
@@ -48,7 +53,7 @@ def test_a_record_that_cannot_be_read_is_listed_with_its_problem(tmp_path: Path)
     assert view.problem is not None
     lines = run_lines([view], tmp_path)
     assert "unreadable" in lines[1]
-    assert lines[-1].startswith(f"✖ bad: {tmp_path}/bad/run.json is not JSON")
+    assert any(line.startswith(f"✖ bad: {tmp_path}/bad/run.json is not JSON") for line in lines)
 
 
 def test_no_runs_says_what_to_do(tmp_path: Path) -> None:
@@ -103,3 +108,142 @@ def test_ages(then: str, text: str) -> None:
     from datetime import datetime
 
     assert age(f"2026-12-01T{then}+00:00", now=datetime.fromisoformat("2026-12-01T10:00:00+00:00")) == text
+
+
+def _write(path: Path, *lines: dict[str, Any]) -> None:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def _progress(step: int, attempt: int = 1) -> dict[str, Any]:
+    return {"kind": "progress", "attempt": attempt, "step": step, "total": 20, "seconds_per_step": 0.5}
+
+
+def _log(step: int, attempt: int = 1) -> dict[str, Any]:
+    return {"kind": "log", "attempt": attempt, "step": step, "values": {"loss": 1 / step}}
+
+
+@pytest.mark.parametrize(
+    ("lines", "step"),
+    [
+        ([], None),
+        ([_progress(7), _log(8)], 8),
+        ([_log(7), _progress(9)], 9),
+        ([_log(3)], 3),
+        # A later attempt goes on from an earlier step.
+        ([_progress(12), _log(12), _log(5, 2)], 5),
+    ],
+)
+def test_the_step_is_the_last_one_that_was_recorded(
+    tmp_path: Path, lines: list[dict[str, Any]], step: int | None
+) -> None:
+    run = make_run(tmp_path / "run", "", phase="finished")
+    make_record(run)
+    _write(run.metrics, *lines)
+    assert view_run(run).step == step
+
+
+def test_runs_are_listed_by_when_they_were_started(tmp_path: Path) -> None:
+    # Attempts of later, and files that others put into a run, change its directory but not its place.
+    for seconds, name, phase in ((300, "old", "finished"), (100, "new", "finished"), (200, "middle", "failed"),
+                                 (400, "live", "running")):  # fmt: skip
+        run = make_run(tmp_path / name, "", phase=phase, hostname="gpu-7", started=ago(seconds))
+        make_record(run)
+    (tmp_path / "old" / "notes.toml").write_text("")
+    make_record(make_run(tmp_path / "unstarted", "", phase="failed"), time=ago(150))
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "run.json").write_text("{")
+    assert [view.name for view in view_runs(tmp_path)] == ["live", "new", "unstarted", "middle", "old", "bad"]
+
+
+def test_runs_are_found_newest_first(tmp_path: Path) -> None:
+    for number, name in enumerate("abc"):
+        make_record(make_run(tmp_path / name, ""))
+        os.utime(tmp_path / name / "run.json", (1000 - number, 1000 - number))
+    (tmp_path / "c" / "notes.toml").write_text("")
+    assert [run.name for run in list_runs(tmp_path)] == ["a", "b", "c"]
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with the known places one and two, which hold the runs calm-otter; two also brave-fox."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for place, name in (("one", "calm-otter"), ("two", "calm-otter"), ("two", "brave-fox")):
+        make_record(make_run(tmp_path / place / name, "", phase="finished"))
+        remember(tmp_path / place)
+    return tmp_path
+
+
+def test_a_run_is_found_in_any_known_place(places: Path) -> None:
+    here = places / "here"
+    with pytest.raises(UsageError):
+        find_run(here, "brave-fox")
+    assert find_run(here, "brave-fox", elsewhere=True).path == places / "two" / "brave-fox"
+    assert find_run(places / "one", "calm-otter", elsewhere=True).path == places / "one" / "calm-otter"
+    with pytest.raises(UsageError) as raised:
+        find_run(here, "brave-fix", elsewhere=True)
+    assert str(raised.value) == (
+        f"No run 'brave-fix' in {here} or in any other known place\n`kerneltui runs` lists them.\n"
+        "Did you mean brave-fox?"
+    )
+
+
+def test_several_runs_of_one_name_are_told_apart_by_their_paths(places: Path) -> None:
+    with pytest.raises(UsageError) as raised:
+        find_run(places / "here", "calm-otter", elsewhere=True)
+    assert str(raised.value) == (
+        f"Several runs are called 'calm-otter'\n{places}/two/calm-otter\n{places}/one/calm-otter\n"
+        "Give the path of the one that is meant."
+    )
+
+
+def test_one_place_under_two_names_is_one(places: Path) -> None:
+    (places / "alias").symlink_to(places / "two")
+    remember(places / "alias")
+    assert find_run(places / "here", "brave-fox", elsewhere=True).name == "brave-fox"
+    assert find_run(places / "two", "brave-fox", elsewhere=True).path == places / "two" / "brave-fox"
+
+
+def _ending(run: RunDirectory, **state: Any) -> str:
+    set_state(run, **state)
+    return ending(run, run.read_state())
+
+
+def test_the_end_says_where_the_results_are(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", "")
+    make_record(run, output_dir="/data/my model")
+    checkpoints = [
+        {"event": "checkpoint", "step": step, "path": f"/data/my model/checkpoint-{step}"} for step in (1, 2)
+    ]
+    _write(run.events, *checkpoints)
+    assert _ending(run, phase="finished") == "✔ run finished; the model is in /data/my model"
+    assert _ending(run, phase="stopped", reason="by request, with a checkpoint") == (
+        "✔ run stopped: by request, with a checkpoint; the model is in /data/my model; "
+        "the last checkpoint is /data/my model/checkpoint-2"
+    )
+    assert _ending(run, phase="failed", reason="a\nb") == f"✖ run failed: a b  (log: {run.output(1)})"
+
+
+def test_what_is_followed_tells_how_far_it_is_and_cannot_rewrite_the_terminal(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", "", phase="finished")
+    time = "2026-12-01T10:00:0"
+    _write(
+        run.events,
+        {"time": f"{time}1", "event": "train_begin", "total": 20, "attention": "sdpa\x1b[2J", "kernels": None},
+        {"time": f"{time}3", "event": "checkpoint", "step": 3, "path": "/x\r/y\n\u202e"},
+        {"time": f"{time}4", "event": "alert", "severity": "block", "text": "a\x07 b", "next_step": "Stop it."},
+        {"time": f"{time}5", "event": "request", "action": "stop", "step": 4},
+        {"time": f"{time}6", "event": "recorder_failed", "place": "on_log", "error": {"type": "E", "message": "m"}},
+        {"time": "2026-12-01T\x1b[2J9:07", "event": "kill"},
+    )
+    _write(run.metrics, {"time": f"{time}2", "kind": "log", "step": 3, "values": {"l\ross": 0.25, "n": "\x1b[31m1"}})
+    lines = list(follow(run))
+    assert lines[:7] == [
+        "9:07  ending all processes",
+        "10:00:01  training 20 steps; attention in use: sdpa",
+        "10:00:02  step 3/20  oss 0.25  n 1",
+        "10:00:03  checkpoint at step 3/20: /y",
+        "10:00:04  ✖ a b. Stop it.",
+        "10:00:05  stop carried out at step 4/20",
+        "10:00:06  ▲ the record has gaps (E: m); training goes on",
+    ]
+    assert all(line.isprintable() for line in lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -97,7 +98,7 @@ def test_what_trl_itself_refuses_is_told_with_its_field(asker: Asker) -> None:
     flags = ["--per_device_train_batch_size", "2"]
     (error,) = _ours(asker, None, flags, trainer="grpo")["errors"]
     assert error["field"] == "generation_batch_size"
-    assert _ours(asker, None, flags, trainer="grpo", processes=4)["errors"] == []
+    assert _ours(asker, None, flags, trainer="grpo", devices=4)["errors"] == []
     assert _ours(asker, None, ["--dtype", "float33"])["error"].startswith("argument --dtype: invalid choice: 'float33'")
 
 
@@ -105,3 +106,66 @@ def test_tokens_are_not_handed_over(asker: Asker) -> None:
     ours = _ours(asker, None, ["--hub_token", "hf_secret", "--eos_token", "<eos>"])
     assert "hf_secret" not in json.dumps(ours["values"])
     assert ours["values"]["eos_token"] == "<eos>"
+
+
+# Prints how many processes the launcher would start that the real command chose, for each case of flags and GPUs.
+REAL_LAUNCH = """
+import json, sys
+import torch
+from accelerate.commands import launch
+from trl.cli.main import main
+for name in ("simple_launcher", "multi_gpu_launcher", "deepspeed_launcher", "tpu_launcher"):
+    def start(arguments, *rest, alone=name == "simple_launcher"):
+        started.append(1 if alone else int(arguments.num_processes))
+    setattr(launch, name, start)
+for flags, devices in json.loads(sys.argv[1]):
+    started = []
+    torch.cuda.device_count, torch.cuda.is_available = lambda: devices, lambda: devices > 0
+    try:
+        main(["sft", *flags])
+    except (Exception, SystemExit) as error:
+        started = [type(error).__name__]
+    print(json.dumps(started[0]))
+"""
+NEEDED = ["--output_dir", "x", "--use_cpu", "true", "--bf16", "false"]
+LAUNCHES = [
+    (flags, devices)
+    for devices in (0, 1, 2, 8)
+    for flags in (
+        *([], ["--num_processes", "1"], ["--num_processes", "4"], ["--gpu_ids", "0,1"], ["--cpu"]),
+        *(["--accelerate_config", name] for name in ("single_gpu", "multi_gpu", "zero3", "fsdp2")),
+        *(["--accelerate_config", "multi_gpu", "--num_processes", "2"], ["--multi_gpu", "--num_processes", "1"]),
+        *(["--config_file", "no.yaml"], ["--num_processes", "8", "--num_machines", "2", "--multi_gpu"]),
+    )
+]
+
+
+@pytest.mark.parametrize("default", [None, {"distributed_type": "MULTI_GPU", "num_processes": 3}])
+def test_as_many_processes_as_accelerate_launch_starts(tmp_path: Path, default: dict[str, Any] | None) -> None:
+    if default:
+        (tmp_path / "accelerate").mkdir()
+        (tmp_path / "accelerate" / "default_config.yaml").write_text(json.dumps(default))
+    command = [sys.executable, "-c", REAL_LAUNCH, json.dumps([(flags + NEEDED, count) for flags, count in LAUNCHES])]
+    environment = {**os.environ, "HF_HOME": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    real = [json.loads(line) for line in done.stdout.splitlines() if line.startswith(('"', *"0123456789"))]
+    with Asker(find_interpreter(), environment={"HF_HOME": str(tmp_path)}) as asker:
+        ours = [_ours(asker, None, flags + NEEDED, devices=count) for flags, count in LAUNCHES]
+    told = [it.get("processes", it.get("error", "").partition(":")[0]) for it in ours]
+    refused = {"FileNotFoundError", "ValueError"}
+    expected = ["accelerate launch refuses" if count in refused else count for count in real]
+    assert dict(zip(map(str, LAUNCHES), told, strict=True)) == dict(zip(map(str, LAUNCHES), expected, strict=True))
+
+
+def test_machines_of_a_configuration_of_accelerate(asker: Asker, tmp_path: Path) -> None:
+    config = {"distributed_type": "MULTI_GPU", "num_processes": 16, "num_machines": 2, "machine_rank": 0}
+    (tmp_path / "accelerate.yaml").write_text(json.dumps(config))
+    ours = _ours(asker, None, ["--config_file", str(tmp_path / "accelerate.yaml")], devices=8)
+    assert (ours["processes"], ours["machines"]) == (16, 2)
+
+
+def test_files_of_another_machine_are_not_needed_here(asker: Asker) -> None:
+    flags = ["--config_file", "/there/accelerate.yaml"]
+    assert "refuses" in _ours(asker, None, flags, devices=4)["error"]
+    assert _ours(asker, None, flags, devices=4, elsewhere=True)["processes"] == 4
+    assert _ours(asker, None, [*flags, "--num_processes", "2"], devices=4, elsewhere=True)["processes"] == 2

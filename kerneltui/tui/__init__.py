@@ -1,0 +1,1 @@
+"""The full screen: it shows what the rooms below it know, and does what a person asks for."""

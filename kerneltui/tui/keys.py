@@ -1,0 +1,76 @@
+"""The one table of keys: bindings, footer and help are made from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.binding import Binding, BindingType
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of a screen. `keys` as in `Binding` ("n", "left,h"); `label` stands in the footer, `help` in the help.
+
+    `footer` is whether it is shown in the footer, which holds at most seven.
+    """
+
+    keys: str
+    action: str
+    label: str
+    help: str
+    footer: bool = True
+    shown_as: str | None = None
+
+
+EVERYWHERE = (
+    Key("question_mark,f1", "help", "Help", "Show all keys of this screen, and what it is for.", shown_as="?"),
+    Key("ctrl+p", "command_palette", "Commands", "Find any command by typing a part of its name.", footer=False),
+)
+HOME = (
+    Key("enter", "open", "Open", "Open the run under the cursor."),
+    Key("n", "new", "New run", "Plan a new run, step by step."),
+    Key("o", "open_config", "Open config", "Start from a TRL configuration file that you have."),
+    Key("s", "stop", "Stop", "Stop the run under the cursor, with a checkpoint."),
+    Key("r", "refresh", "Refresh", "Read the server and the runs again."),
+    Key("q", "quit", "Quit", "Leave kerneltui; runs go on."),
+)
+WIZARD = (
+    Key("enter", "take", "Take it", "Take what is marked and go to the next step."),
+    Key("escape", "back", "Back", "Go one step back; no answer is lost.", shown_as="esc"),
+    Key("ctrl+right", "next", "Next", "Go to the next step without changing anything.", shown_as="^→"),
+    Key("ctrl+left", "back", "Previous", "Go one step back.", footer=False, shown_as="^←"),
+    Key("f,ctrl+f", "fix", "Fix", "Apply the first fix of the finding at the top."),
+    Key("i,ctrl+d", "details", "Details", "Show all findings: why, where that can be read, and every fix."),
+    Key("ctrl+r", "retry", "Retry", "Ask again what could not be found out.", footer=False),
+    Key("q", "home", "Home", "Go home; the plan is kept until kerneltui ends.", footer=False),
+)
+SERVER_STEP = (Key("space", "choose", "Choose GPU", "Use the GPU under the cursor, or not."),)
+REVISION_STEP = (Key("p", "pin", "Pin", "Pin to the branch or to the commit."),)
+OPTIONS_STEP = (
+    Key("space", "edit", "Edit", "Type a value for the option under the cursor; turn a yes-or-no option over."),
+    Key("slash", "find", "Find", "Find any field of TRL by its name or its help.", shown_as="/"),
+    Key("delete,backspace", "reset", "Default", "Go back to TRL's default.", footer=False),
+)
+CHECK = (
+    Key("l", "launch", "Launch", "Start the run in a session of its own."),
+    Key("e", "export", "Export", "Write the command, the YAML and a Python script for other hands."),
+)
+RUN = (
+    Key("1", "pane('charts')", "Panes", "Enlarge the charts, 2 the GPUs, 3 the log; again for all.", shown_as="1-3"),
+    Key("2", "pane('gpus')", "GPUs", "Enlarge the GPUs; again for all panes.", footer=False),
+    Key("3", "pane('log')", "Log", "Enlarge the log; again for all panes.", footer=False),
+    Key("k", "checkpoint", "Checkpoint", "Save a checkpoint at the next step and go on."),
+    Key("s", "stop", "Stop", "Stop at the next step, with a checkpoint and the final model saved."),
+    Key("K", "kill", "Stop now", "End it at once, without a checkpoint (asks first).", footer=False),
+    Key("f", "follow", "Follow", "Follow the end of the log, or stop following.", footer=False),
+    Key("l,escape,q", "leave", "Leave", "Leave this pane; the run goes on.", shown_as="l"),
+)
+
+
+def bindings(*tables: tuple[Key, ...]) -> list[BindingType]:
+    """Return Textual's bindings for some tables of keys."""
+    return [
+        Binding(key.keys, key.action, key.label, show=key.footer, key_display=key.shown_as)
+        for table in tables
+        for key in table
+    ]

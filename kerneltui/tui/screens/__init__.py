@@ -1,0 +1,1 @@
+"""Screens: each a `.py` and a `.tcss` beside it."""

@@ -1,0 +1,240 @@
+"""Home: the runs, this server, and what to start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from textual import work
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import DataTable, Static
+
+from kerneltui.errors import KerneltuiError
+from kerneltui.tui.keys import EVERYWHERE, HOME, bindings
+from kerneltui.tui.widgets.key_footer import KeyFooter
+from kerneltui.tui.widgets.tables import show_rows
+
+if TYPE_CHECKING:
+    from kerneltui.facts.server import Server
+    from kerneltui.runs.view import RunView
+    from kerneltui.tui.app import KerneltuiApp
+
+
+class HomeScreen(Screen[None]):
+    """The list of runs with the live ones first, the server in one card, and the ways to start."""
+
+    KEYS = HOME
+    PURPOSE = "Your runs in this directory, this server, and where to start. A run goes on when you leave."
+    BINDINGS = bindings(HOME)
+    CSS_PATH = "home.tcss"
+
+    @dataclass
+    class RunsRead(Message):
+        """The runs were read."""
+
+        runs: list[RunView]
+
+        def can_replace(self, message: Message) -> bool:
+            """A newer list replaces one that was not yet shown."""
+            return isinstance(message, HomeScreen.RunsRead)
+
+    @dataclass
+    class ServerRead(Message):
+        """The server was read."""
+
+        server: Server
+
+    @dataclass
+    class Failed(Message):
+        """Something could not be read."""
+
+        error: KerneltuiError
+
+    @dataclass
+    class Progress(Message):
+        """What is being done about the server now."""
+
+        text: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._views: list[RunView] = []
+
+    @property
+    def kerneltui(self) -> KerneltuiApp:
+        """The app, with its own type."""
+        return cast("KerneltuiApp", self.app)
+
+    def compose(self) -> ComposeResult:
+        """Lay out the runs over the server and the start card."""
+        yield Static("", id="title")
+        runs: DataTable[Content] = DataTable(id="runs", cursor_type="row", classes="pane")
+        runs.border_title = "Runs"
+        yield runs
+        yield Static(
+            "No runs yet. n plans one, o opens a TRL configuration; `kerneltui demo` shows the whole way.",
+            id="no-runs",
+            classes="pane",
+        )
+        with Horizontal(id="cards"):
+            server = Static("reading the server …", id="server", classes="pane")
+            server.border_title = "This server"
+            yield server
+            with Vertical(id="start", classes="pane") as start:
+                start.border_title = "Start"
+                yield Static(_start_card())
+        yield KeyFooter(id="keys")
+
+    def on_mount(self) -> None:
+        """Show at once what is at hand, and read the rest behind the screen."""
+        self._set_title(None)
+        self.query_one(KeyFooter).show((*HOME, *EVERYWHERE))
+        self.query_one("#runs").display = False
+        # What they import competes with the first picture, so it waits for that.
+        self.call_after_refresh(self._start_reading)
+
+    def _start_reading(self) -> None:
+        self.read_runs()
+        self.read_server()
+        self.set_interval(2, self.read_runs)
+
+    def on_screen_resume(self) -> None:
+        """Read the runs again when coming back."""
+        if self.is_mounted:
+            self.read_runs()
+
+    @work(thread=True, exclusive=True, group="runs", description="reading the runs")
+    def read_runs(self) -> None:
+        """Read the list of runs."""
+        from kerneltui.runs.view import view_runs
+
+        try:
+            self.post_message(self.RunsRead(view_runs(self.kerneltui.runs)))
+        except KerneltuiError as error:
+            self.post_message(self.Failed(error))
+
+    @work(thread=True, exclusive=True, group="server", description="reading the server")
+    def read_server(self, again: bool = False) -> None:
+        """Read the server report."""
+        session = self.kerneltui.session
+        try:
+            server = session.server(again=again, on_progress=self._tell)
+        except KerneltuiError as error:
+            self.post_message(self.Failed(error))
+            return
+        self.post_message(self.ServerRead(server))
+
+    def _tell(self, text: str) -> None:
+        self.post_message(self.Progress(text))
+
+    def on_home_screen_runs_read(self, message: RunsRead) -> None:
+        """Show the runs; the cursor stays on its run."""
+        from kerneltui.show import RUN_COLUMNS, run_row
+
+        self._views = message.runs
+        table = cast("DataTable[Content]", self.query_one("#runs", DataTable))
+        live = sum(view.phase in ("starting", "running") for view in message.runs)
+        table.border_subtitle = f"{live} live · {len(message.runs)} in all"
+        table.display = bool(message.runs)
+        self.query_one("#no-runs").display = not message.runs
+        kept = [number for number, least in enumerate(RUN_COLUMNS.values()) if self.size.width >= least]
+        rows = {view.path: [cells[number] for number in kept] for view in message.runs for cells in [run_row(view)]}
+        headings = [list(RUN_COLUMNS)[number] for number in kept]
+        show_rows(table, headings, rows, right=("step", "loss", "steps/s"))
+        if message.runs and self.focused is None:
+            table.focus()
+
+    def on_home_screen_progress(self, message: Progress) -> None:
+        """Say what is being found out."""
+        self.query_one("#server", Static).update(Content(f"{message.text} …"))
+
+    def on_home_screen_server_read(self, message: ServerRead) -> None:
+        """Show the server card."""
+        from kerneltui.tui.widgets.server_card import server_card
+
+        self.query_one("#server", Static).update(server_card(message.server))
+        self._set_title(message.server)
+
+    def on_home_screen_failed(self, message: Failed) -> None:
+        """Say in the card what is wrong."""
+        text = Content("\n").join(Content(part) for part in str(message.error).splitlines())
+        self.query_one("#server", Static).update(text)
+
+    def action_open(self) -> None:
+        """Open the run under the cursor."""
+        view = self._current()
+        if view is None:
+            self.action_new()
+            return
+        from pathlib import Path
+
+        from kerneltui.runs.directory import RunDirectory
+        from kerneltui.tui.screens.run import RunScreen
+
+        self.app.push_screen(RunScreen(RunDirectory(Path(view.path))))
+
+    def on_data_table_row_selected(self) -> None:
+        """Enter in the table opens the run."""
+        self.action_open()
+
+    def action_new(self) -> None:
+        """Plan a new run."""
+        from kerneltui.tui.screens.wizard import WizardScreen
+
+        self.app.push_screen(WizardScreen())
+
+    def action_open_config(self) -> None:
+        """Ask for a TRL configuration and plan from it."""
+        from kerneltui.tui.screens.open_config import OpenConfig
+
+        self.app.push_screen(OpenConfig())
+
+    def action_stop(self) -> None:
+        """Ask the run under the cursor to stop with a checkpoint."""
+        view = self._current()
+        if view is not None:
+            self._stop(view)
+
+    @work(thread=True, group="stop", description="asking a run to stop")
+    def _stop(self, view: RunView) -> None:
+        from pathlib import Path
+
+        from kerneltui.runs.control import ask_run
+        from kerneltui.runs.directory import RunDirectory
+
+        try:
+            ask_run(RunDirectory(Path(view.path)), "stop")
+        except KerneltuiError as error:
+            self.app.call_from_thread(self.kerneltui.show_error, error)
+            return
+        self.app.call_from_thread(self.notify, f"Asked {view.name} to stop at its next step, with a checkpoint.")
+
+    def action_refresh(self) -> None:
+        """Read the server and the runs again."""
+        self.read_runs()
+        self.read_server(again=True)
+
+    async def action_quit(self) -> None:
+        """Leave; runs go on."""
+        await self.app.action_quit()
+
+    def _current(self) -> RunView | None:
+        table = self.query_one("#runs", DataTable)
+        return self._views[table.cursor_row] if table.display and 0 <= table.cursor_row < len(self._views) else None
+
+    def _set_title(self, server: Server | None) -> None:
+        parts = [Content.styled("kerneltui", "bold $primary")]
+        if server is not None:
+            from kerneltui.tui.widgets.server_card import headline
+
+            parts.append(headline(server))
+        self.query_one("#title", Static).update(Content("  ").join(parts))
+
+
+def _start_card() -> Content:
+    shown = [key for key in HOME if key.action in ("new", "open_config", "refresh", "quit")]
+    return Content("\n").join(Content.assemble((key.keys, "bold $primary"), f"  {key.label}") for key in shown)

@@ -1,0 +1,252 @@
+"""The live pane: one run as it goes on, read from its record. Leaving it leaves the run alone."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from textual import work
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.reactive import var
+from textual.screen import Screen
+from textual.widgets import Footer
+from textual.worker import get_current_worker
+
+from kerneltui.errors import KerneltuiError
+from kerneltui.text import duration
+from kerneltui.tui.keys import RUN, bindings
+from kerneltui.tui.widgets.banner import Banner
+from kerneltui.tui.widgets.charts import Charts, Readings
+from kerneltui.tui.widgets.confirm import Confirm
+from kerneltui.tui.widgets.gpu_panel import GpuLine, GpuPanel
+from kerneltui.tui.widgets.log_view import LogPane
+from kerneltui.tui.widgets.run_header import RunHeader
+
+if TYPE_CHECKING:
+    from kerneltui.runs.directory import RunDirectory
+    from kerneltui.runs.live_view import LiveView
+    from kerneltui.runs.log import LogView
+
+Action = Literal["checkpoint", "stop", "kill"]
+_PANES = ("charts", "gpus", "log")
+_ASKED = {
+    "checkpoint": "Asked for a checkpoint at the next step.",
+    "stop": "Asked to stop at the next step, with a checkpoint and the final model.",
+    "kill": "Asked to end at once.",
+}
+
+
+class RunScreen(Screen[str]):
+    """A run: curves, GPUs, log, and how it ended. Its result is the line that finds an active run again, else "".
+
+    `view` is what the numbers show, renewed every `INTERVAL` seconds; `curves` what the charts show, renewed every
+    `CURVES` seconds at most; `log_lines` what the log shows.
+    """
+
+    KEYS = RUN
+    PURPOSE = "A run as it goes on. Nothing that you do here but k, s and K touches it; it goes on when you leave."
+    BINDINGS = bindings(RUN)
+    CSS_PATH = "run.tcss"
+    AUTO_FOCUS = "#log"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-normal-height"), (45, "-tall")]
+    INTERVAL = 1.0
+    CURVES = 2.0
+
+    view: var[LiveView | None] = var(None)
+    curves: var[LiveView | None] = var(None)
+    log_lines: var[LogView | None] = var(None)
+    charted: var[tuple[str, ...]] = var(())
+
+    @dataclass
+    class Read(Message):
+        """The run was read; `fresh_curves` tells that the charts are due."""
+
+        view: LiveView
+        log: LogView
+        fresh_curves: bool
+
+        def can_replace(self, message: Message) -> bool:
+            """A newer snapshot takes the place of one that was not yet shown, and its duty to the charts."""
+            if not isinstance(message, RunScreen.Read):
+                return False
+            self.fresh_curves |= message.fresh_curves
+            return True
+
+    @dataclass
+    class Asked(Message):
+        """A request was written."""
+
+        action: Action
+
+    @dataclass
+    class Failed(Message):
+        """A request could not be made; `error` says why."""
+
+        error: KerneltuiError
+
+    def __init__(self, run: RunDirectory) -> None:
+        super().__init__()
+        self.run_directory = run
+        self._left = threading.Event()
+
+    def compose(self) -> ComposeResult:
+        """Lay out head, charts and GPUs over the log."""
+        yield RunHeader(id="header").data_bind(RunScreen.view)
+        yield Banner(id="banner").data_bind(RunScreen.view)
+        with Horizontal(id="upper"):
+            yield Charts(id="charts").data_bind(view=RunScreen.curves)
+            with Vertical(id="side"):
+                yield GpuPanel(id="gpus").data_bind(RunScreen.view)
+                yield Readings(id="readings").data_bind(RunScreen.charted, view=RunScreen.curves)
+        yield GpuLine(id="gpu-line").data_bind(RunScreen.view)
+        yield LogPane(id="log").data_bind(RunScreen.log_lines)
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Begin to read."""
+        self.read_run()
+
+    def on_unmount(self) -> None:
+        """End reading at once, not at its next turn."""
+        self._left.set()
+
+    @work(thread=True, exclusive=True, group="live", description="reading the run")
+    def read_run(self) -> None:
+        """Read the run again and again, in bounded slices, until the screen is left."""
+        from time import monotonic
+
+        from kerneltui.runs.live import LiveRun
+        from kerneltui.runs.log import LogTail
+
+        worker, run = get_current_worker(), LiveRun(self.run_directory)
+        log: LogTail | None = None
+        curves_due = 0.0
+        while not worker.is_cancelled and not self._left.is_set():
+            view = run.poll()
+            if view.log is not None and (log is None or log.path != view.log):
+                log = LogTail(view.log)
+            lines = log.poll() if log else _no_lines()
+            fresh = monotonic() >= curves_due or not view.active
+            self.post_message(self.Read(view, lines, fresh))
+            if fresh:
+                curves_due = monotonic() + self.CURVES
+            self._left.wait(self.INTERVAL / 20 if view.behind or lines.behind else self.INTERVAL)
+
+    def on_run_screen_read(self, message: Read) -> None:
+        """Show what was read; the keys follow the phase."""
+        was_active = self.view.active if self.view else None
+        self.view = message.view
+        self.log_lines = message.log
+        if message.fresh_curves:
+            self.curves = message.view
+        if was_active != message.view.active:
+            self.refresh_bindings()
+        self._make_room()
+
+    def on_charts_arranged(self, message: Charts.Arranged) -> None:
+        """Read out those metrics that are no charts."""
+        message.stop()
+        self.charted = message.shown
+        self._make_room()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer what can be asked of a run only while it is active."""
+        if action in ("checkpoint", "stop", "kill"):
+            return self.view is not None and self.view.active
+        return super().check_action(action, parameters)
+
+    def action_pane(self, name: str) -> None:
+        """Enlarge one pane, or show all again."""
+        for pane in _PANES:
+            self.set_class(pane == name and not self.has_class(f"-only-{pane}"), f"-only-{pane}")
+
+    def action_follow(self) -> None:
+        """Follow the end of the log, or stop following."""
+        self.query_one(LogPane).action_follow()
+
+    def action_checkpoint(self) -> None:
+        """Ask for a checkpoint."""
+        self.ask("checkpoint")
+
+    def action_stop(self) -> None:
+        """Ask whether to stop with a checkpoint."""
+        self._confirm("stop", Confirm(f"Stop {self.run_directory.name}?", stop_words(self.view), "Stop"))
+
+    def action_kill(self) -> None:
+        """Ask whether to end it at once."""
+        title = f"End {self.run_directory.name} at once?"
+        self._confirm("kill", Confirm(title, kill_words(self.view), "End it", no="Leave it running", grave=True))
+
+    def action_leave(self) -> None:
+        """Leave; say how an active run is found again."""
+        line = f"kerneltui watch {self.run_directory.path}" if self.view is None or self.view.active else ""
+        if line:
+            words = f"{self.run_directory.name} goes on. Find it again with: {line}"
+            self.app.notify(words, markup=False, timeout=8)
+        self.dismiss(line)
+
+    @work(thread=True, group="ask", description="asking something of the run")
+    def ask(self, action: Action) -> None:
+        """Write a request."""
+        from kerneltui.runs.control import ask_run
+
+        try:
+            ask_run(self.run_directory, action)
+        except KerneltuiError as error:
+            self.post_message(self.Failed(error))
+        else:
+            self.post_message(self.Asked(action))
+
+    def on_run_screen_asked(self, message: Asked) -> None:
+        """Say that it was asked; the banner says when it is carried out."""
+        self.notify(_ASKED[message.action], markup=False)
+
+    def on_run_screen_failed(self, message: Failed) -> None:
+        """Say what happened, why, and the next step."""
+        from kerneltui.tui.screens.dialog import ErrorDialog
+
+        self.app.push_screen(ErrorDialog(message.error))
+
+    def _confirm(self, action: Action, question: Confirm) -> None:
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.ask(action)
+
+        self.app.push_screen(question, answered)
+
+    def _make_room(self) -> None:
+        """Take away the readings when every metric is a chart."""
+        view = self.curves
+        names = {*view.metrics, *view.evaluations} if view else set()
+        self.set_class(names <= set(self.charted), "-all-read")
+
+
+def stop_words(view: LiveView | None) -> str:
+    """Return what a stop does, and when the next checkpoint comes without it."""
+    words = "It stops at its next optimizer step and saves a checkpoint and the final model."
+    if view is None or view.next_checkpoint is None:
+        return words
+    when = f"in {view.next_checkpoint} steps"
+    if view.seconds_to_checkpoint is not None:
+        when += f", about {duration(view.seconds_to_checkpoint)}"
+    return f"{words}\n\nIts next regular checkpoint comes {when}."
+
+
+def kill_words(view: LiveView | None) -> str:
+    """Return what is lost when a run is ended at once."""
+    words = "All its processes are ended now, without a checkpoint."
+    if view is None or view.last_checkpoint is None:
+        return f"{words}\n\nNo checkpoint was written yet: all that it learned is lost."
+    steps = (view.step or 0) - view.last_checkpoint.step
+    lost = f"{steps} steps" if steps > 0 else "nothing"
+    return f"{words}\n\nThe last one is of step {view.last_checkpoint.step}; what came after it ({lost}) is lost."
+
+
+def _no_lines() -> LogView:
+    from kerneltui.runs.log import LogView
+
+    return LogView()

@@ -1,0 +1,1 @@
+"""The seven steps of the wizard, one module each."""

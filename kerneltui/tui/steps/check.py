@@ -1,0 +1,154 @@
+"""Step 7: what will really run, the command and the file; launch and export."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Static
+
+from kerneltui.advice.assessment import Assessment
+from kerneltui.errors import KerneltuiError
+from kerneltui.plan.forms import as_shell, as_yaml
+from kerneltui.plan.script import as_python
+from kerneltui.show import will_run_lines
+from kerneltui.text import plain
+from kerneltui.tui.keys import CHECK
+from kerneltui.tui.steps.step import Step, WizardState
+
+if TYPE_CHECKING:
+    from kerneltui.runs.directory import RunDirectory
+    from kerneltui.tui.app import KerneltuiApp
+
+
+class CheckStep(Step):
+    """Everything as it will be used; Enter or `l` launches when nothing blocks."""
+
+    NAME = "Check"
+    KEYS = CHECK
+    PURPOSE = "What will really run, with file and command as they will be used. Enter or l starts it; e exports it."
+
+    @dataclass
+    class Launched(Message):
+        """The run was started."""
+
+        run: RunDirectory
+
+    @dataclass
+    class Failed(Message):
+        """It could not be started."""
+
+        error: KerneltuiError
+
+    def __init__(self) -> None:
+        super().__init__(id="step-check")
+        self._state: WizardState | None = None
+        self._launching = False
+
+    def compose(self) -> ComposeResult:
+        """Lay out one page to scroll."""
+        with VerticalScroll(id="check-page"):
+            yield Static("", id="check-verdict")
+            yield Static("", id="check-run")
+            yield Static("", id="check-command")
+            yield Static("", id="check-yaml", classes="quiet")
+
+    def open(self) -> None:
+        """Focus the page, so that it scrolls."""
+        self.query_one("#check-page").focus()
+
+    def show(self, state: WizardState) -> None:
+        """Show the plan as it will be used."""
+        self._state = state
+        self.query_one("#check-verdict", Static).update(_verdict(state))
+        assessment = state.assessment
+        lines = will_run_lines(assessment.will_run) if assessment else []
+        self.query_one("#check-run", Static).update(Content("\n".join(["", *lines])))
+        self.query_one("#check-command", Static).update(
+            Content.assemble(("\nThe same by hand  ", "bold"), plain(as_shell(state.plan)).strip())
+        )
+        self.query_one("#check-yaml", Static).update(
+            Content.assemble(("\nThe configuration\n", "bold"), plain(state.plan.config or ""))
+        )
+
+    def take(self) -> None:
+        """Enter launches."""
+        self.launch()
+
+    def launch(self) -> None:
+        """Start the run, unless something blocks or is not known yet."""
+        state = self._state
+        if state is None or state.situation is None or state.assessment is None or state.busy:
+            self.notify("Still finding out what this needs.", markup=False)
+        elif state.server and self.session.recorded:
+            self.notify("This is another machine's report: export the plan with e.", markup=False)
+        elif state.assessment.blocked:
+            titles = [it.title for it in state.assessment.findings if it.severity == "block"]
+            self.notify("\n".join(titles), title="✖ Something blocks: f applies a fix", severity="error", markup=False)
+        elif not self._launching:
+            self._launching = True
+            self._launch(state.assessment)
+
+    @work(thread=True, exclusive=True, group="launch", description="launching the run")
+    def _launch(self, assessment: Assessment) -> None:
+        from kerneltui.runs.launch import launch
+
+        assert self._state and self._state.situation
+        try:
+            run = launch(self._state.situation, assessment, self.session.runs, self.session.python)
+        except KerneltuiError as error:
+            self.post_message(self.Failed(error))
+            return
+        self.post_message(self.Launched(run))
+
+    @on(Launched)
+    def _launched(self, message: Launched) -> None:
+        from kerneltui.tui.screens.run import RunScreen
+
+        self._launching = False
+        self.notify(f"Find it again with: kerneltui watch {message.run.path}", title=message.run.name, markup=False)
+        self.app.switch_screen(RunScreen(message.run))
+
+    @on(Failed)
+    def _failed(self, message: Failed) -> None:
+        self._launching = False
+        cast("KerneltuiApp", self.app).show_error(message.error)
+
+    def export(self) -> None:
+        """Write the plan's other forms beside one another, and say where."""
+        state = self._state
+        if state is None or state.situation is None:
+            self.notify("Still finding out what this needs.", markup=False)
+            return
+        folder = Path(state.plan.cwd)
+        forms = {
+            "kerneltui-export.yaml": as_yaml(state.plan, state.situation.settings),
+            "kerneltui-export.py": as_python(state.plan, state.situation.settings),
+        }
+        try:
+            for name, text in forms.items():
+                (folder / name).write_text(text, encoding="utf-8")
+        except OSError as error:
+            self.notify(f"{folder}: {error.strerror}", title="✖ Not exported", severity="error", markup=False)
+            return
+        self.notify(
+            f"trl {state.plan.trainer} --config {folder / 'kerneltui-export.yaml'}", title="Exported", markup=False
+        )
+
+
+def _verdict(state: WizardState) -> Content:
+    if state.error:
+        return Content.styled(f"✖ {plain(state.error)}", "$error")
+    if state.assessment is None or state.busy:
+        return Content.styled(f"{state.busy or 'judging'} …", "$secondary")
+    if state.assessment.blocked:
+        return Content.styled("✖ Something blocks: f applies the first fix, i says why.", "bold $error")
+    if any(it.severity == "warn" for it in state.assessment.findings):
+        return Content.styled("▲ Ready, with care: i says what to look at. Enter launches.", "bold $warning")
+    return Content.styled("✔ Ready. Enter launches.", "bold $success")

@@ -1,0 +1,75 @@
+"""Findings on screen: the list with what changed, and one finding in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.content import Content
+
+from kerneltui.advice.finding import SIGNS, Finding
+from kerneltui.text import plain_line
+from kerneltui.tui.steps.step import WizardState
+from kerneltui.tui.theme import COLOURS
+
+_SEVERITIES = ("block", "warn", "note")
+
+
+def findings_title(findings: Sequence[Finding], state: WizardState) -> str:
+    """Return the counts by severity, or what is still unknown."""
+    if state.error:
+        return "✖ not judged"
+    if state.assessment is None:
+        return "…"
+    counts = {severity: sum(finding.severity == severity for finding in findings) for severity in _SEVERITIES}
+    return "  ".join(f"{SIGNS[severity]} {counts[severity]}" for severity in _SEVERITIES)
+
+
+def findings_content(findings: Sequence[Finding], state: WizardState, changed: frozenset[str]) -> Content:
+    """Return one line a finding with its first fix; those that the last change brought are marked."""
+    if state.error:
+        first, *rest = state.error.splitlines()
+        lines = [Content.styled(f"✖ {plain_line(first)}", "$error"), *(Content(plain_line(line)) for line in rest)]
+        return Content("\n").join([*lines, Content.styled("^r asks again", "$secondary")])
+    if state.assessment is None:
+        return Content.styled(f"{state.busy or 'nothing asked yet'} …", "$secondary")
+    if not findings:
+        return Content.assemble((f"{SIGNS['ready']} ", "$success"), "Nothing found that would fail.")
+    ordered = sorted(findings, key=lambda finding: (finding.id not in changed, _SEVERITIES.index(finding.severity)))
+    return Content("\n").join(_line(finding, finding.id in changed) for finding in ordered)
+
+
+def _line(finding: Finding, new: bool) -> Content:
+    fix = next((fix for fix in finding.fixes if fix.changes or fix.nulls), None)
+    parts: list[tuple[str, str] | str] = [
+        (f"{SIGNS[finding.severity]} ", f"${COLOURS[finding.severity]}"),
+        (plain_line(finding.title), "bold" if new else ""),
+    ]
+    if fix:
+        parts += [("  f ", "bold $primary"), (plain_line(fix.label), "$secondary")]
+    return Content.assemble(*parts)
+
+
+def finding_detail(finding: Finding) -> Content:
+    """Return a finding in full: title, why, fixes, source."""
+    lines = [
+        Content.assemble(
+            (f"{SIGNS[finding.severity]} ", f"${COLOURS[finding.severity]}"), (plain_line(finding.title), "bold")
+        ),
+        Content(plain_line(finding.why)),
+    ]
+    for fix in finding.fixes:
+        change = fix.command or ", ".join(
+            [f"{name}: {value}" if value is not None else f"without {name}" for name, value in fix.changes.items()]
+            + [f"{name}: null" for name in fix.nulls]
+        )
+        lines.append(
+            Content.assemble(("→ ", "bold $primary"), plain_line(fix.label), (f"  {plain_line(change)}", "$secondary"))
+        )
+    lines.append(Content.styled(f"{finding.origin}: {plain_line(finding.source)}", "$secondary"))
+    return Content("\n").join(lines)
+
+
+def changed_ids(before: Sequence[Finding], after: Sequence[Finding]) -> frozenset[str]:
+    """Return the ids of findings that are new or say something else than before."""
+    known = {finding.id: finding for finding in before}
+    return frozenset(finding.id for finding in after if known.get(finding.id) != finding) if before else frozenset()

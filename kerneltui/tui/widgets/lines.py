@@ -1,0 +1,37 @@
+"""A widget of lines, of which only those are drawn anew that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.content import Content
+from textual.geometry import Region
+from textual.widget import Widget
+
+
+class Lines(Widget):
+    """Shows lines, each cut at the widget's width."""
+
+    DEFAULT_CSS = "Lines { text-wrap: nowrap; text-overflow: ellipsis; }"
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._lines: list[Content] = []
+        self._drawn_width = 0
+
+    def show_lines(self, lines: Sequence[Content]) -> None:
+        """Show these lines. Lays out anew only where their number changed."""
+        width = self.content_size.width
+        old, self._lines = self._lines, [line.truncate(width, ellipsis=True) for line in lines]
+        if len(old) != len(self._lines) or width != self._drawn_width:
+            self._drawn_width = width
+            self.refresh(layout=len(old) != len(self._lines))
+            return
+        changed = [not new.is_same(before) for new, before in zip(self._lines, old, strict=True)]
+        regions = [Region(0, row, width, 1) for row, is_new in enumerate(changed) if is_new]
+        if regions:
+            self.refresh(*regions)
+
+    def render(self) -> Content:
+        """Return the lines."""
+        return Content("\n").join(self._lines)

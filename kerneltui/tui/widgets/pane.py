@@ -1,0 +1,76 @@
+"""A pane: its title stands in its top border, its count or state at the right end of the same line."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from rich.cells import cell_len
+from textual.content import Content
+from textual.geometry import Region
+from textual.style import Style
+from textual.widget import Widget
+
+from kerneltui.tui.widgets.words import cut_middle
+
+# Corners, the line beside them, and the blanks around the title.
+_AROUND_TITLE = 6
+
+
+class Pane(Widget):
+    """Base of widgets with a border; give it a title and a state with `entitle`.
+
+    Both are shown as they are, never read as markup.
+    """
+
+    def __init__(self, *, id: str | None = None, classes: str = "pane") -> None:
+        super().__init__(id=id, classes=classes)
+        self._title = ""
+        self._state = Content("")
+        self._only_title = False
+
+    def entitle(self, title: str, state: str | Content = "") -> None:
+        """Show `title` on the left and `state` on the right; drawn anew only when one of them changed."""
+        content = Content(state) if isinstance(state, str) else state
+        if title != self._title or not content.is_same(self._state):
+            self._title, self._state = title, content
+            self._draw_title()
+
+    @property
+    def title_text(self) -> str:
+        """The title and the state as plain text."""
+        return f"{self._title} {self._state.plain}".strip()
+
+    def on_resize(self) -> None:
+        """Fit the title to the new width."""
+        self._draw_title()
+
+    def on_focus(self) -> None:
+        """Draw the line between title and state in the colour of the focused border."""
+        self.call_after_refresh(self._draw_title)
+
+    def on_blur(self) -> None:
+        """Draw the line between title and state in the colour of the border."""
+        self.call_after_refresh(self._draw_title)
+
+    def refresh(self, *regions: Region, **options: Any) -> Self:
+        """Draw the widget anew; of a change of the title only the top border."""
+        if self._only_title and not regions:
+            left, top = self.content_offset
+            regions = (Region(-left, -top, self.outer_size.width, 1),)
+        return super().refresh(*regions, **options)
+
+    def _draw_title(self) -> None:
+        room = self.outer_size.width - _AROUND_TITLE
+        if not self.is_attached or room < 4:
+            return
+        self._only_title = True
+        self.border_title = self._title_line(room)
+        self._only_title = False
+
+    def _title_line(self, room: int) -> Content:
+        if not self._state:
+            return Content(cut_middle(self._title, room))
+        title = cut_middle(self._title, max(4, room - self._state.cell_length - 3))
+        fill = room - cell_len(title) - self._state.cell_length - 2
+        line = Style(foreground=self.styles.border_top[1], bold=False)
+        return Content.assemble(title, (f" {'─' * fill} ", line), self._state)

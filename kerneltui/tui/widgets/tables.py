@@ -1,0 +1,50 @@
+"""Tables whose rows keep their places and their cursor while their values change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.text import Text
+from textual.widgets import DataTable
+
+from kerneltui.text import plain_line
+
+
+def cell(value: str | Text | None, *, right: bool = False) -> Text:
+    """Return a cell as plain text, never read as markup; None is a dash. A `Text` keeps its styles."""
+    if isinstance(value, Text):
+        return value
+    return Text("–" if value is None else plain_line(value), justify="right" if right else "left", no_wrap=True)
+
+
+def show_rows(
+    table: DataTable[Any],
+    headings: Sequence[str],
+    rows: Mapping[str, Sequence[str | Text | None]],
+    *,
+    right: Sequence[str] = (),
+) -> None:
+    """Make `table` show `rows` (by a key that stays the same); only cells that changed are written.
+
+    When rows come, go or change places, the cursor stays on its row's key.
+    """
+    if not table.columns:
+        for heading in headings:
+            table.add_column(cell(heading, right=heading in right), key=heading)
+    shown = [str(row.key.value) for row in table.ordered_rows]
+    if shown != list(rows):
+        kept = shown[table.cursor_row] if 0 <= table.cursor_row < len(shown) else None
+        table.clear()
+        for key, values in rows.items():
+            table.add_row(
+                *(cell(value, right=name in right) for name, value in zip(headings, values, strict=True)), key=key
+            )
+        if kept is not None and kept in rows:
+            table.move_cursor(row=list(rows).index(kept), animate=False)
+        return
+    for key, values in rows.items():
+        for heading, value in zip(headings, values, strict=True):
+            new = cell(value, right=heading in right)
+            if table.get_cell(key, heading) != new:
+                table.update_cell(key, heading, new, update_width=True)

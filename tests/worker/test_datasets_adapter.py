@@ -1,0 +1,230 @@
+"""The first rows of data sets, as the installed `datasets` and TRL read them."""
+
+from __future__ import annotations
+
+import gzip
+import http.server
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kerneltui import demo
+from kerneltui.errors import KerneltuiError, UsageError
+from kerneltui.facts.dataset import DatasetFacts, read_dataset
+from kerneltui.interpreter import Asker, find_interpreter
+from kerneltui.plan.sources import data_values
+
+
+class _Hub(http.server.BaseHTTPRequestHandler):
+    """A Hub that has nothing, keeps one data set behind a gate, and fails at another."""
+
+    ANSWERS = {
+        "gated/data": (403, "GatedRepo"), "busy/data": (429, ""), "broken/data": (503, ""),
+    }  # fmt: skip
+
+    def do_GET(self) -> None:
+        name = "/".join(self.path.split("?")[0].strip("/").split("/")[-2:])
+        status, code = self.ANSWERS.get(name, (401, "RepoNotFound"))
+        self.send_response(status)
+        self.send_header("X-Error-Code", code)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_HEAD = do_GET  # noqa: N815 - the base class looks for this name
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def asker() -> Iterator[Asker]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Hub) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+        with Asker(find_interpreter(), environment={"HF_ENDPOINT": address}) as asker:
+            yield asker
+        server.shutdown()
+
+
+def _read(asker: Asker, text: str, cwd: Path, trainer: str = "sft", **values: Any) -> DatasetFacts:
+    named, _ = data_values(text, cwd)
+    return read_dataset(asker, {**named, **values}, cwd, trainer)
+
+
+@pytest.mark.parametrize(
+    ("trainer", "kind"),
+    [
+        ("sft", "language modeling, conversational"),
+        ("dpo", "preference, conversational"),
+        ("grpo", "prompt-only, conversational"),
+    ],
+)
+def test_the_embedded_data(asker: Asker, tmp_path: Path, trainer: str, kind: str) -> None:
+    model = str(demo.model_path())
+    found = _read(asker, str(demo.data_path(trainer)), tmp_path, trainer, model_name_or_path=model)
+    assert (found.kind, len(found.rows), found.split, found.chat_template) == (kind, 20, "train", True)
+    assert found.tokens is not None and len(found.tokens) == 20
+    assert all(5 < tokens < 60 for tokens in found.tokens)
+    assert not [column for column in found.columns if column.odd_row]
+
+
+FORMATS: list[tuple[dict[str, Any], str]] = [
+    ({"text": "a"}, "language modeling, standard"),
+    ({"conversations": [{"from": "user", "value": "a"}]}, "language modeling, conversational"),
+    ({"prompt": "a", "completion": "b"}, "prompt-completion, standard"),
+    ({"prompt": "a", "chosen": "b", "rejected": "c"}, "preference, standard"),
+    ({"chosen": "b", "rejected": "c"}, "preference, standard"),
+    ({"prompt": "a", "completion": "b", "label": True}, "unpaired preference, standard"),
+    ({"prompt": [{"role": "user", "content": "a"}]}, "prompt-only, conversational"),
+    ({"prompt": "a", "completions": ["b"], "labels": [True]}, "stepwise supervision"),
+    ({"input_ids": [1, 2]}, "tokenized"),
+    ({"question": "a"}, "a format that TRL does not name"),
+]
+
+
+@pytest.mark.parametrize(("row", "kind"), FORMATS, ids=[kind for _, kind in FORMATS])
+def test_formats_are_named_as_trl_names_them(asker: Asker, tmp_path: Path, row: dict[str, Any], kind: str) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    found = _read(asker, "rows.jsonl", tmp_path)
+    assert found.kind == kind
+    assert list(found.rows) == [row]
+
+
+def test_csv_parquet_text_json_list_and_compressed_files(asker: Asker, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('prompt,completion\na,"b, c"\n')
+    (tmp_path / "b.json").write_text(json.dumps([{"text": "你好"}, {"text": "xin chào"}]))
+    (tmp_path / "c.txt").write_text("one\ntwo\n")
+    with gzip.open(tmp_path / "d.jsonl.gz", "wt") as file:
+        file.write('{"text": "a"}\n')
+    assert _read(asker, "a.csv", tmp_path).rows == ({"prompt": "a", "completion": "b, c"},)
+    assert _read(asker, "b.json", tmp_path).rows == ({"text": "你好"}, {"text": "xin chào"})
+    assert _read(asker, "c.txt", tmp_path).types == {"text": "text"}
+    assert _read(asker, "d.jsonl.gz", tmp_path).rows == ({"text": "a"},)
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pytest.importorskip("pyarrow").Table.from_pylist([{"text": "a", "n": 1, "f": 0.5, "ok": True}])
+    parquet.write_table(table, tmp_path / "e.parquet")
+    assert _read(asker, "e.parquet", tmp_path).types == {"text": "text", "n": "int", "f": "float", "ok": "bool"}
+
+
+def test_folders_splits_and_columns(asker: Asker, tmp_path: Path) -> None:
+    folder = tmp_path / "data one"
+    folder.mkdir()
+    (folder / "train.jsonl").write_text('{"text": "a", "id": 1}\n')
+    (folder / "test.jsonl").write_text('{"text": "b", "id": 2}\n')
+    found = _read(asker, "data one", tmp_path, dataset_train_split="test")
+    assert (found.rows, found.split) == (({"text": "b", "id": 2},), "test")
+    entry = {"path": "data one", "columns": ["id"]}
+    mixed = read_dataset(asker, {"datasets": [entry, {"path": "other"}]}, tmp_path, "sft")
+    assert (list(mixed.types), mixed.parts, mixed.name) == (["id"], 2, "data one")
+    with pytest.raises(UsageError) as raised:
+        _read(asker, "data one", tmp_path, dataset_train_split="validation")
+    assert raised.value.title == "data one needs another split"
+    assert "'train'" in raised.value.hint
+    with pytest.raises(UsageError, match=r"another configuration"):
+        _read(asker, "data one", tmp_path, dataset_config="none")
+
+
+def test_the_first_row_that_is_of_another_kind_is_told(asker: Asker, tmp_path: Path) -> None:
+    rows = ['{"text": "a", "n": 1}', '{"text": "b", "n": 2.5}', '{"text": null, "n": 3}', '{"text": 4, "n": 1}']
+    (tmp_path / "rows.jsonl").write_text("\n".join(rows))
+    text, number = _read(asker, "rows.jsonl", tmp_path).columns
+    assert (text.type, text.odd_row, text.odd_type) == ("text", 3, "null")
+    assert (number.type, number.odd_row) == ("float", None)
+
+
+def test_long_values_are_cut_and_what_is_no_json_is_told(asker: Asker, tmp_path: Path) -> None:
+    row = {"text": "x" * 5000, "n": float("nan"), "many": list(range(500)), "deep": {"a": {"b": ["c" * 900]}}}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    (shown,) = _read(asker, "rows.jsonl", tmp_path).rows
+    assert len(shown["text"]) < 700
+    assert shown["text"].endswith("…")
+    assert len(shown["many"]) < 40
+    assert shown["n"] in (None, "nan")
+    assert len(shown["deep"]["a"]["b"][0]) < 700
+
+
+def test_no_more_than_the_head_of_a_file_is_read(asker: Asker, tmp_path: Path) -> None:
+    row = json.dumps({"text": "word " * 200}) + "\n"
+    (tmp_path / "small.jsonl").write_text(row * 100)
+    with (tmp_path / "large.jsonl").open("w") as file:
+        for _ in range(30):
+            file.write(row * 5000)  # 5 MB
+        file.write("and then nonsense\n")
+    times = {}
+    for name in ("small", "large", "small", "large"):
+        start = time.perf_counter()
+        assert len(_read(asker, f"{name}.jsonl", tmp_path).rows) == 20
+        times[name] = time.perf_counter() - start
+    assert times["large"] < times["small"] + 2
+
+
+ERRORS: list[tuple[str, bytes | None, str, str]] = [
+    ("rows.jsonl", b'{"a": 1}\nnot json\n', "is not JSON", "Line 2"),
+    ("rows.csv", b"a,b\n1,2\n3,4,5\n", "rows.csv cannot be read as csv", "line 3"),
+    ("rows.parquet", b"not parquet", "rows.parquet cannot be read as parquet", "magic bytes"),
+    ("rows.jsonl", b"", "is empty", ""),
+    ("rows.csv", b"", "rows.csv has no rows", ""),
+    ("rows.csv", b"a,b\n\xe9,1\n", "rows.csv is not UTF-8 text", "0xe9"),
+    ("nowhere.jsonl", None, "No data file at nowhere.jsonl", "Nothing matches"),
+    ("./nowhere", None, "No data set at ./nowhere", "does not exist"),
+    ("a/b/c", None, "No data at a/b/c", "Couldn't find"),
+    ("gated/data", None, "gated/data is gated", ""),
+    ("busy/data", None, "The Hub did not give busy/data (429)", ""),
+    ("broken/data", None, "The Hub did not give broken/data (503)", ""),
+    ("nobody/nothing", None, "No data set nobody/nothing on the Hub, or it is private", ""),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "title", "message"), ERRORS, ids=[f"{it[0]} {it[2]}" for it in ERRORS])
+def test_what_cannot_be_read_says_why(
+    asker: Asker, tmp_path: Path, name: str, content: bytes | None, title: str, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(KerneltuiError) as raised:
+        _read(asker, name, tmp_path)
+    assert title in raised.value.title
+    assert message in raised.value.message
+    assert raised.value.hint
+
+
+def test_a_hub_that_cannot_be_reached_is_told_at_once(tmp_path: Path) -> None:
+    with Asker(find_interpreter(), environment={"HF_ENDPOINT": "http://127.0.0.1:9"}) as asker:
+        asker.ask("trl.prepare")
+        start = time.perf_counter()
+        with pytest.raises(KerneltuiError, match="the Hub cannot be reached and the cache does not hold it"):
+            _read(asker, "trl-lib/Capybara", tmp_path)
+        assert time.perf_counter() - start < 15
+        # The libraries go on as before: a local file is read, and the Hub would be asked again.
+        (tmp_path / "rows.jsonl").write_text('{"text": "a"}\n')
+        assert _read(asker, "rows.jsonl", tmp_path).rows
+
+
+def test_a_large_list_is_not_read_as_a_whole(asker: Asker, tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text('[{"text": "a"},\n')
+    os.truncate(path, 300 << 20)
+    with pytest.raises(UsageError) as raised:
+        _read(asker, "rows.json", tmp_path)
+    assert raised.value.title == "rows.json is too large to look into"
+
+
+def test_why_tokens_were_not_counted(asker: Asker, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"messages": [{"role": "user", "content": "a"}]}\n')
+    assert _read(asker, "rows.jsonl", tmp_path).no_tokens == "no model is named"
+    elsewhere = _read(asker, "rows.jsonl", tmp_path, model_name_or_path="nobody/nothing")
+    assert (elsewhere.tokens, elsewhere.no_tokens) == (None, "the model's tokenizer is not on this machine")
+    bare = tmp_path / "model"
+    bare.mkdir()
+    for file in demo.model_path().iterdir():
+        if file.suffix == ".json":
+            (bare / file.name).write_bytes(file.read_bytes())
+    found = _read(asker, "rows.jsonl", tmp_path, model_name_or_path=str(bare))
+    assert (found.tokens, found.chat_template) == (None, False)
+    assert (found.no_tokens or "").startswith("row 1: ")
