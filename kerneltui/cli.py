@@ -110,7 +110,7 @@ def kernels(repository: str | None, python: Path | None, server: Path | None, as
         machine = _read_server(python, server, None, tell)
         tell(f"asking the Hub about {repository}")
         builds = judge_repository(asker, hub, repository, machine, elsewhere=server is not None)
-    _print_json({"schema": 1, "builds": builds}) if as_json else _print_lines(build_lines(builds))
+    _print_json({"schema": 1, "builds": builds}) if as_json else _print_lines(build_lines(builds, machine))
 
 
 @app.command(**_plan_command)

@@ -14,7 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from kerneltui.advice.assessment import WillRun
+from kerneltui.advice.build_verdict import build_verdict
+from kerneltui.advice.finding import SIGNS
 from kerneltui.facts.hub import KernelBuild, KernelRepo
+from kerneltui.facts.server import Server
 from kerneltui.runs.view import RunView
 from kerneltui.text import plain_line
 
@@ -140,15 +143,21 @@ def repository_lines(repositories: Sequence[KernelRepo]) -> list[str]:
     return table_lines(("repository", "downloads", "likes", "changed"), rows, right="downloads likes")
 
 
-def build_lines(builds: Sequence[KernelBuild]) -> list[str]:
-    """Return the verdict on each revision of a repository, with kernels' own reason for each refused variant."""
-    lines = []
+def build_lines(builds: Sequence[KernelBuild], server: Server) -> list[str]:
+    """Return one line a revision: what is known of its build on this server, or why nothing loads.
+
+    A single revision comes with kernels' own reason for each variant that it refuses.
+    """
+    rows = []
     for build in builds:
-        sign = "✔" if build.variant else "✖"
-        name = f"{build.repository}@{build.revision}"
-        lines.append(f"{sign} {name}  commit {build.commit[:8]}  {build.variant or 'no variant fits'}")
-        lines += [f"    {decision.variant}: {decision.reason}" for decision in build.decisions if decision.reason]
-    return [line if line.startswith(" ") else plain_line(line) for line in lines]
+        severity, reason = build_verdict(build, server)
+        sign = SIGNS[severity or "ready"]
+        rows.append((sign, f"{build.repository}@{build.revision}", build.commit[:8], reason))
+    lines = table_lines(("", "revision", "commit", "on this server"), rows)
+    if len(builds) == 1:
+        refused = [decision for decision in builds[0].decisions if decision.reason]
+        lines += ["", *(f"    {plain_line(f'{it.variant}: {it.reason}')}" for it in refused)]
+    return lines
 
 
 def _number(value: int | None) -> str | None:

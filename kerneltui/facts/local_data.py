@@ -13,7 +13,8 @@ from kerneltui.errors import UsageError
 
 # How much of a file is looked at, in bytes: enough for the first rows, the same for a small file and a large one.
 _HEAD = 1 << 20
-# `datasets` unpacks a file by how it begins, whatever its name (datasets.utils.extract): gzip, bzip2, xz, zstd, lz4, zip.
+# `datasets` unpacks a file by how it begins, whatever its name (datasets.utils.extract): gzip, bzip2, xz, zstd, lz4,
+# zip.
 _PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"PK\x03\x04")
 # It reads JSON in pieces of this many bytes (JsonConfig.chunksize), each cut at the end of a line.
 _PIECE = 10 << 20

@@ -95,7 +95,7 @@ def _tracebacks(lines: list[str]) -> Iterator[_Traceback]:
 
 
 def _casualties(told: str, *, forced: bool) -> tuple[Casualty, ...]:
-    """Return the ends of ranks in what a launcher raised; where it has `forced` some to end, that of the cause alone."""
+    """Return the ends of ranks in what a launcher raised; where it has `forced` some, that of the cause alone."""
     others, _, cause = told.partition("Root Cause")
     ranks = [Casualty(int(found["rank"]), int(found["code"])) for found in _RANK.finditer(cause)]
     if not forced:

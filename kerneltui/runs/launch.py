@@ -15,6 +15,7 @@ from kerneltui.errors import KerneltuiError, UsageError
 from kerneltui.interpreter import worker_command
 from kerneltui.paths import check_run_name, write_atomically
 from kerneltui.plan.plan import Plan
+from kerneltui.plan.secrets import without_secrets
 from kerneltui.runs.directory import Command, RunDirectory, RunRecord
 from kerneltui.runs.last_words import read_last_words
 from kerneltui.runs.lock import holding
@@ -124,7 +125,7 @@ def _write_record(run: RunDirectory, situation: Situation, assessment: Assessmen
             name=run.name,
             time=now(),
             kerneltui=__version__,
-            plan=plan,
+            plan=without_secrets(plan),
             will_run=assessment.will_run,
             findings=assessment.findings,
             forced=forced,

@@ -65,7 +65,8 @@ class KerneltuiApp(App[str]):
         if self._watch is not None:
             from kerneltui.tui.screens.run import RunScreen
 
-            self.push_screen(RunScreen(self._watch))
+            # Leaving the pane that `watch` opened ends the app.
+            self.push_screen(RunScreen(self._watch), self.exit)
 
     def on_unmount(self) -> None:
         """End the asker."""

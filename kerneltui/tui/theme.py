@@ -9,7 +9,7 @@ from kerneltui.advice.finding import SIGNS
 DARK = Theme(
     name="kerneltui-dark",
     primary="#7aa2f7",
-    secondary="#565f89",
+    secondary="#7b84a8",
     accent="#7aa2f7",
     success="#9ece6a",
     warning="#e0af68",
@@ -24,7 +24,7 @@ DARK = Theme(
 LIGHT = Theme(
     name="kerneltui-light",
     primary="#2e5cbf",
-    secondary="#8990a8",
+    secondary="#6a7188",
     accent="#2e5cbf",
     success="#3f7a1e",
     warning="#8f5e15",

@@ -73,7 +73,7 @@ def test_a_run_outlives_its_terminal_and_stops_with_a_checkpoint_that_trl_resume
     assert steps == list(range(1, len(steps) + 1)), "a logged step is missing"
     shown, _ = watching.communicate(timeout=60)
     assert watching.returncode == 0
-    assert [f"step {step}  " in shown for step in steps] == [True] * len(steps)
+    assert [f"step {step}/" in shown for step in steps] == [True] * len(steps)
 
     checkpoints = [event["path"] for event in read_lines(run.events) if event["event"] == "checkpoint"]
     assert len(checkpoints) == 2

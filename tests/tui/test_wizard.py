@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from kerneltui.tui.screens.run import RunScreen
 from kerneltui.tui.screens.wizard import WizardScreen
 from kerneltui.tui.session import Session
 from tests.hub.server import LoopbackHub
-from tests.tui.watching import shown, until
+from tests.tui import watching
+from tests.tui.watching import shown
 
 KERNEL = "kernels-community/flash-attn2"
 
@@ -31,6 +33,11 @@ def app(tmp_path: Path, hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> Ke
     monkeypatch.chdir(tmp_path)
     python, runs = Path(sys.executable), tmp_path / "runs"
     return KerneltuiApp(python, runs, session=Session(python, runs, endpoint=hub.url))
+
+
+async def until(pilot: Pilot[Any], condition: Callable[[], object], *, limit: float = 200) -> None:
+    """Wait for a condition of the app; the training packages take long to import."""
+    await watching.until(pilot, condition, limit=limit)
 
 
 def wizard(app: KerneltuiApp) -> WizardScreen:
