@@ -91,12 +91,12 @@ class Recorder(TrainerCallback):
                 self.record.event("checkpoint", step=state.global_step, path=str(path))
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Record the last step, the end of training, and the kernels that it had loaded by then."""
+        """Record the last step, and of every rank where its training ended and the kernels that it had loaded."""
         if state.is_world_process_zero:
             self._record_progress(state)
-            kernels = self._loaded_kernels("on_train_end")
-            with self._unharmed("on_train_end"):
-                self.record.event("train_end", step=state.global_step, kernels=kernels)
+        kernels = self._loaded_kernels("on_train_end")
+        with self._unharmed("on_train_end"):
+            self.record.event("train_end", step=state.global_step, kernels=kernels)
 
     def _record_begin(self, args: Any, state: Any, kwargs: dict[str, Any]) -> None:
         self.record.event(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import msgspec
@@ -118,12 +117,3 @@ def test_findings_are_records() -> None:
 def test_every_rule_says_where_it_is_from() -> None:
     for subject in rules._SUBJECTS:
         assert all(rule.__doc__ for rule in subject.RULES)
-
-
-def test_all_rules_take_less_than_5_ms() -> None:
-    situation = make_situation(given={"attn_implementation": f"{COMMUNITY}/flash-attn2@v3"}, build=make_build("v3"))
-    rules.judge(situation)
-    start = time.perf_counter()
-    for _ in range(20):
-        rules.judge(situation)
-    assert (time.perf_counter() - start) / 20 < 0.005

@@ -5,7 +5,6 @@ import os
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -177,10 +176,8 @@ def test_a_supervisor_that_ends_at_once_is_told_and_leaves_nothing(
         return start(run)
 
     monkeypatch.setattr(module, "start_supervisor", remembering)
-    begun = time.monotonic()
     with pytest.raises(KerneltuiError) as raised:
         launch(FINE, assess(FINE), tmp_path / "runs", PYTHON)
-    assert time.monotonic() - begun < 30, "it does not wait for what cannot come"
     assert raised.value.title == f"{started[0].name} was not started: its supervisor ended at once"
     assert raised.value.message == "ImportError: no module named kerneltui"
     assert list((tmp_path / "runs").iterdir()) == []

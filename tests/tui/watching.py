@@ -6,9 +6,11 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 from textual.app import App
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 import kerneltui.tui
 from kerneltui.runs.directory import RunDirectory
@@ -66,10 +68,14 @@ async def until_shown(pilot: Pilot[str], *texts: str) -> None:
 
 def rows(pilot: Pilot[str]) -> list[str]:
     """Return the rows of the screen as they are drawn."""
-    strips = pilot.app.screen._compositor.render_strips()
-    return ["".join(segment.text for segment in strip) for strip in strips]
+    return text_of(pilot.app.screen).split("\n")
+
+
+def text_of(screen: Screen[Any]) -> str:
+    """Return a screen as it is drawn, as text."""
+    return "\n".join("".join(segment.text for segment in strip) for strip in screen._compositor.render_strips())
 
 
 def shown(pilot: Pilot[str]) -> str:
     """Return the whole screen as text."""
-    return "\n".join(rows(pilot))
+    return text_of(pilot.app.screen)
