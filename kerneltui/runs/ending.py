@@ -37,10 +37,10 @@ def how_it_ended(run: RunDirectory, attempt: int, code: int | None, *, killed: b
     words = read_last_words(run.output(attempt))
     return (
         _by_signal(ranks, words)
-        or _by_exception(ranks)
+        or _by_exception(ranks, words)
+        or _by_ranks(ranks, words, code)
         or _by_launcher_signal(code)
         or _by_silence(ranks, words, code)
-        or _by_ranks(ranks, code)
         or _by_log(words, code)
     )
 
@@ -51,12 +51,26 @@ def _by_signal(ranks: Ranks, words: LastWords) -> Ending | None:
     return ("killed", _without_a_word(ranks, struck[0])) if ranks.silent() and struck else None
 
 
-def _by_exception(ranks: Ranks) -> Ending | None:
+def _by_exception(ranks: Ranks, words: LastWords) -> Ending | None:
+    """Judge by what the first rank that failed has raised; a bare exit was explained in the log before."""
     failed = next((end for end in ranks.ends() if end.get("outcome") in ("failed", "interrupted")), None)
     if failed is None:
         return None
-    error = failed.get("error") or {}
-    return "failed", plain_line(f"{error.get('type', failed['outcome'])}: {error.get('message', '')}".rstrip(": "))
+    error = failed.get("error")
+    kind, message = (error.get("type"), error.get("message")) if isinstance(error, dict) else (None, None)
+    if kind == "SystemExit" and str(message).isdigit() and words.line:
+        return "failed", words.line
+    return "failed", plain_line(f"{kind or failed['outcome']}: {message or ''}".rstrip(": "))
+
+
+def _by_ranks(ranks: Ranks, words: LastWords, code: int | None) -> Ending | None:
+    """Judge by ranks that have all come to their end; they may outlive a launcher that was killed."""
+    ends = ranks.ends()
+    if not ends or ranks.silent():
+        return None
+    if code and code > 0:
+        return "failed", f"training came to its end, then its process failed on exit ({_how(words, code)})"
+    return ("stopped", "by request, with a checkpoint") if ends[0].get("outcome") == "stopped" else ("finished", None)
 
 
 def _by_launcher_signal(code: int | None) -> Ending | None:
@@ -77,13 +91,6 @@ def _by_silence(ranks: Ranks, words: LastWords, code: int | None) -> Ending | No
     return "failed" if casualty else "killed", _without_a_word(ranks, casualty)
 
 
-def _by_ranks(ranks: Ranks, code: int | None) -> Ending | None:
-    ends = ranks.ends()
-    if not ends or code:
-        return None
-    return ("stopped", "by request, with a checkpoint") if ends[0].get("outcome") == "stopped" else ("finished", None)
-
-
 def _by_log(words: LastWords, code: int | None) -> Ending:
     if code is None:
         return (
@@ -96,14 +103,20 @@ def _by_log(words: LastWords, code: int | None) -> Ending:
 def _without_a_word(ranks: Ranks, casualty: Casualty | None) -> str:
     silent = ranks.silent()
     rank = casualty.rank if casualty and casualty.rank in silent else min(silent)
-    if casualty is None:
-        how = f"probably SIGKILL; {_MEANINGS[signal.SIGKILL]}"
-    elif casualty.signal is None:
-        how = f"exit code {casualty.code}"
-    else:
-        meaning = _MEANINGS.get(casualty.signal)
-        how = _name(casualty.signal) + (f"; {meaning}" if meaning else "")
+    how = _meaning(casualty) if casualty else f"probably SIGKILL; {_MEANINGS[signal.SIGKILL]}"
     return f"rank {rank} ended without a word ({how})"
+
+
+def _how(words: LastWords, code: int) -> str:
+    return _meaning(words.casualties[0]) if words.casualties else f"exit code {code}"
+
+
+def _meaning(casualty: Casualty) -> str:
+    """Return the name of a signal and what it mostly means, or the exit code."""
+    if casualty.signal is None:
+        return f"exit code {casualty.code}"
+    meaning = _MEANINGS.get(casualty.signal)
+    return _name(casualty.signal) + (f"; {meaning}" if meaning else "")
 
 
 def _name(number: int) -> str:

@@ -14,11 +14,12 @@ from kerneltui.text import plain, plain_line
 _TAIL = 1 << 16
 _TRACEBACK = "Traceback (most recent call last):"
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)(?::(?:\s.*)?)?")
-# What accelerate's launchers raise when a process of theirs has failed (subprocess; torch.distributed.elastic).
-_LAUNCHERS = ("CalledProcessError", "ChildFailedError")
+# What accelerate's launchers raise when a process of theirs has failed (subprocess; torch.distributed.elastic), or when
+# they are ended themselves.
+_LAUNCHERS = ("CalledProcessError", "ChildFailedError", "SignalException")
 _ALONE = re.compile(
     r"(?:died with <Signals\.\w+: (?P<signal>\d+)>|died with unknown signal (?P<unknown>\d+)"
-    r"|returned non-zero exit status (?P<status>\d+))\.\s*$",
+    r"|got signal: (?P<own>\d+)|returned non-zero exit status (?P<status>\d+))\.?\s*$",
     re.MULTILINE,
 )
 _RANK = re.compile(r"^  rank\s*: (?P<rank>\d+).*\n  exitcode\s*: (?P<code>-?\d+)", re.MULTILINE)
@@ -101,7 +102,7 @@ def _casualties(told: str, *, forced: bool) -> tuple[Casualty, ...]:
     if not forced:
         ranks += [Casualty(int(found["rank"]), int(found["code"])) for found in _RANK.finditer(others)]
     if alone := _ALONE.search(told):
-        number = alone["signal"] or alone["unknown"]
+        number = alone["signal"] or alone["unknown"] or alone["own"]
         ranks.append(Casualty(None, -int(number) if number else int(alone["status"])))
     return tuple(ranks)
 

@@ -15,7 +15,9 @@ class Ranks:
     def add(self, event: dict[str, Any]) -> None:
         """Take in an event of the run; those of other kinds and attempts are left out."""
         if event.get("attempt") == self.attempt and event.get("event") in ("process_start", "process_end"):
-            self._last[_whole(event.get("rank")) or 0] = event
+            rank = _whole(event.get("rank")) or 0
+            self._last.pop(rank, None)  # so that they stay in the order in which they wrote
+            self._last[rank] = event
 
     @property
     def started(self) -> bool:
@@ -23,7 +25,7 @@ class Ranks:
         return bool(self._last)
 
     def ends(self) -> list[dict[str, Any]]:
-        """Return the last words, in the order in which the ranks started."""
+        """Return the last words, the first rank to end first."""
         return [event for event in self._last.values() if event["event"] == "process_end"]
 
     def silent(self) -> dict[int, int | None]:

@@ -110,6 +110,34 @@ def _run(folder: Path, events: list[dict[str, Any]], log: str) -> RunDirectory:
             "Unable to shutdown process 1 via 15, forcefully exiting via 9\n" + ELASTIC.format(1, 1, 0, -9), 1,
             ("failed", "ValueError: bad row"),
         ),
+        (
+            [_start(), _end("failed", 0, {"type": "SystemExit", "message": "2"})],
+            "usage: sft.py [-h]\nsft.py: error: argument --max_steps: invalid int value\n" + EXITED.format(2), 1,
+            ("failed", "sft.py: error: argument --max_steps: invalid int value"),
+        ),
+        ([_start(), _end("failed", 0, {"type": "SystemExit", "message": "no GPU"})], "", 1,
+         ("failed", "SystemExit: no GPU")),
+        ([_start(), _end("interrupted", 0, "?")], "", 1, ("failed", "interrupted")),
+        # The first to fail is the cause, whichever rank it is.
+        (
+            [_start(0), _start(1), _end("failed", 1, {"type": "ValueError", "message": "bad row"}),
+             _end("failed", 0, LOST_PEER)],
+            ELASTIC.format(1, 1, 0, 1), 1, ("failed", "ValueError: bad row"),
+        ),
+        # A scheduler ends the launcher, which ends its ranks.
+        (
+            [_start(0), _start(1)],
+            FRAMES + "torch.distributed.elastic.multiprocessing.api.SignalException: Process 16442 got signal: 15\n",
+            1, ("killed", "rank 0 ended without a word (SIGTERM)"),
+        ),
+        # The ranks went on without a launcher.
+        ([_start(), _end("finished")], "", -15, ("finished", None)),
+        ([_start(0), _start(1), _end("finished", 0)], "", None,
+         ("killed", f"rank 1 ended without a word (probably {MEMORY})")),
+        (
+            [_start(), _end("finished")], DIED.format("SIGSEGV", 11), 1,
+            ("failed", f"training came to its end, then its process failed on exit ({CRASH})"),
+        ),
         # Elastic started the ranks anew, and then they came to their end.
         ([_start(), _start(), _end("finished")], "", 0, ("finished", None)),
         ([_start(), _end("stopped")], "", 0, ("stopped", "by request, with a checkpoint")),

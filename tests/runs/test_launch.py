@@ -197,11 +197,11 @@ def test_a_supervisor_that_does_not_answer_is_told_and_leaves_nothing(
 
 
 def test_a_launch_that_is_broken_off_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(seconds: float) -> None:
+    def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(module, "start_supervisor", _supervisor("import time; time.sleep(600)"))
-    monkeypatch.setattr("kerneltui.runs.launch.time.sleep", interrupted)
+    monkeypatch.setattr(module, "_await_start", interrupted)
     with pytest.raises(KeyboardInterrupt):
         launch(FINE, assess(FINE), tmp_path / "runs", PYTHON)
     assert list((tmp_path / "runs").iterdir()) == []

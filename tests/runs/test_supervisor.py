@@ -229,7 +229,7 @@ def test_a_state_that_a_full_disk_refused_is_written_when_there_is_space(
 ) -> None:
     run = make_run(tmp_path / "run", WAITING + "end('finished')")
     disk = FullDisk(monkeypatch)
-    supervising = threading.Thread(target=Supervisor(run, gpus=NoGpus()).supervise)
+    supervising = threading.Thread(target=Supervisor(run, gpus=NoGpus()).supervise, daemon=True)
     supervising.start()
     until(lambda: (run.path / "started").exists() and disk.tries > 3)
     assert run.read_state().phase == "starting"
@@ -306,7 +306,7 @@ def test_a_rank_that_outlives_its_launcher_keeps_a_run_running(tmp_path: Path, m
     )
     (run.path / "rank.py").write_text(fakes.RECORD + "begin()\n" + WAITING + "end('finished')")
     monkeypatch.setattr(supervisor, "_GRACE", 0.1)
-    supervising = threading.Thread(target=Supervisor(run, gpus=NoGpus()).supervise)
+    supervising = threading.Thread(target=Supervisor(run, gpus=NoGpus()).supervise, daemon=True)
     supervising.start()
     until(lambda: (run.path / "started").exists())
     launcher = run.read_state().pid
@@ -341,7 +341,7 @@ def test_a_driver_that_hangs_hides_neither_a_kill_nor_the_end(tmp_path: Path, mo
     monkeypatch.setattr(machine, "_PATIENCE", 0.2)
     run = make_run(tmp_path / "run", WAITING)
     driver = HangingDriver()
-    supervising = threading.Thread(target=Supervisor(run, gpus=driver).supervise)
+    supervising = threading.Thread(target=Supervisor(run, gpus=driver).supervise, daemon=True)
     supervising.start()
     until(lambda: (run.path / "started").exists())
     gpu = until(lambda: [line["gpus"][0] for line in read_lines(run.system) if line["gpus"][0]["unavailable"]])[0]

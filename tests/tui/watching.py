@@ -53,7 +53,7 @@ def watch(run: RunDirectory, play: Play, *, size: tuple[int, int] = (120, 40), t
     return app.return_value
 
 
-async def until(pilot: Pilot[str], condition: Callable[[], object], *, limit: float = 30) -> None:
+async def until(pilot: Pilot[str], condition: Callable[[], object], *, limit: float = 120) -> None:
     """Let the app work until a condition holds; fails when it does not within `limit` seconds."""
     deadline = time.monotonic() + limit
     while not condition():
