@@ -19,14 +19,34 @@ class GpuProcess(Record):
     memory: int | None = None
 
 
+class MigInstance(Record):
+    """A part of a GPU that CUDA sees as a device of its own: a compute instance of a GPU instance.
+
+    `uuid` begins with "MIG-" and is what CUDA_VISIBLE_DEVICES takes; `name` is NVML's, with the profile
+    ("… MIG 1g.10gb"). Memory in bytes. What could not be read is None, with its reason in `unavailable`.
+    """
+
+    uuid: str | None = None
+    name: str | None = None
+    gpu_instance: int | None = None
+    compute_instance: int | None = None
+    memory_total: int | None = None
+    memory_used: int | None = None
+    unavailable: dict[str, str] = {}
+
+
 class Gpu(Record):
     """One GPU. A value that could not be read is None; `unavailable` has the reason under the field's name.
 
     `index` is the position in CUDA's order under CUDA_DEVICE_ORDER=PCI_BUS_ID, `nvml_index` NVML's,
     `torch_index` the number that torch gives it in this environment (None: torch does not see it). Memory in
     bytes, `memory_used` without `memory_reserved` where that is told, `utilization` in percent, `power` and
-    `power_limit` in watts, `temperature` in degrees Celsius, `ecc_errors` the uncorrected ones since the
-    driver was loaded. `throttle` says why the clocks are lowered, empty when they are not.
+    `power_limit` in watts, `temperature` in degrees Celsius and `temperature_limit` where the clocks are
+    lowered; `clock` and `memory_clock` in MHz, each with its highest. `ecc` is whether ECC is on, `ecc_errors`
+    the uncorrected ones since the driver was loaded; `remap_pending` tells that rows of memory wait for a reset
+    to be replaced, `remap_failed` that they could not be. `throttle` says why the clocks are lowered, empty
+    when they are not. `compute_mode` is "default", "exclusive process" or "prohibited"; `nvlinks` the number of
+    active NVLink connections. `mig_instances` is empty where MIG is off.
     """
 
     index: int | None = None
@@ -45,8 +65,20 @@ class Gpu(Record):
     power: float | None = None
     power_limit: float | None = None
     temperature: int | None = None
+    temperature_limit: int | None = None
+    clock: int | None = None
+    clock_limit: int | None = None
+    memory_clock: int | None = None
+    memory_clock_limit: int | None = None
     mig: bool | None = None
+    mig_instances: tuple[MigInstance, ...] | None = None
+    ecc: bool | None = None
     ecc_errors: int | None = None
+    remap_pending: bool | None = None
+    remap_failed: bool | None = None
+    persistence: bool | None = None
+    compute_mode: str | None = None
+    nvlinks: int | None = None
     throttle: tuple[str, ...] | None = None
     processes: tuple[GpuProcess, ...] | None = None
     unavailable: dict[str, str] = {}
@@ -55,7 +87,7 @@ class Gpu(Record):
 class Torch(Record):
     """The training interpreter's torch.
 
-    `cuda`, `hip` and `xpu` are the versions that it was built for, None without. `bf16` tells whether the
+    `cuda`, `hip` and `xpu` are the versions that it was built for, None without; `cudnn` the one it loads. `bf16` tells whether the
     first CUDA device computes in bfloat16 by itself. A value that torch did not tell has its reason in
     `unavailable`; under "devices" are torch's own words why it can use no GPU.
     """
@@ -64,6 +96,7 @@ class Torch(Record):
     cuda: str | None = None
     hip: str | None = None
     xpu: str | None = None
+    cudnn: str | None = None
     cxx11_abi: bool | None = None
     arch_list: tuple[str, ...] = ()
     device_count: int = 0
@@ -72,10 +105,15 @@ class Torch(Record):
 
 
 class Package(Record):
-    """An installed distribution: its version, and the error if its module does not import, where tried."""
+    """An installed distribution: its version, and the error if its module does not import, where tried.
+
+    `requires` has the versions (PEP 440 specifiers) that its metadata ask of other packages of the report,
+    by their name; what only an extra asks for is left out.
+    """
 
     version: str
     error: str | None = None
+    requires: dict[str, str] = {}
 
 
 class Libraries(Record):
@@ -101,21 +139,67 @@ class Libraries(Record):
     unavailable: dict[str, str] = {}
 
 
-class Disk(Record):
-    """Space where something is kept, in bytes. `purpose` is "runs" or "cache"."""
+class Toolchain(Record):
+    """What Triton needs to compile kernels while training runs: paths of a C compiler and of Python's headers."""
 
-    purpose: Literal["runs", "cache"]
+    compiler: str | None = None
+    headers: str | None = None
+    unavailable: dict[str, str] = {}
+
+
+class Disk(Record):
+    """Space where something is kept, in bytes. `free` is what this user may still write there, so far as told.
+
+    `purpose` is "runs", "cache" (the Hub's) or "shared memory" (/dev/shm); `quota` says that `free` is what a
+    quota leaves, not the disk.
+    """
+
+    purpose: Literal["runs", "cache", "shared memory"]
     path: str
     free: int
     total: int
+    quota: bool = False
+
+
+class HubAnswer(Record):
+    """What the Hub said when it was asked: `seconds` to its first answer, None with the reason in `unavailable`.
+
+    `proxy` is the proxy in between, `kernels` whether the endpoint knows kernel repositories (a mirror may not).
+    `token` says where a token was found, `user` whom the Hub takes it for; its value is kept nowhere.
+    """
+
+    endpoint: str
+    seconds: float | None = None
+    proxy: str | None = None
+    kernels: bool | None = None
+    token: Literal["environment", "file"] | None = None
+    user: str | None = None
+    unavailable: dict[str, str] = {}
+
+
+class Stay(Record):
+    """Whether processes of this session outlive its end.
+
+    `kill_user_processes` and `linger` are systemd's settings for the machine and for this user; `container` is
+    the kind of container ("docker", "podman", "kubernetes", …), `slurm_job` the number of the Slurm job. None
+    where it does not apply or, with a reason in `unavailable`, could not be told.
+    """
+
+    kill_user_processes: bool | None = None
+    linger: bool | None = None
+    container: str | None = None
+    slurm_job: str | None = None
+    unavailable: dict[str, str] = {}
 
 
 class Server(Document):
     """All that decides whether training works on a machine, at one moment.
 
-    `system` and `machine` are Python's `platform.system()` and `platform.machine()`; `memory_total` in bytes;
-    `cores` those that this process may use; `driver_cuda` the newest CUDA that the driver runs. The reasons
-    in `unavailable` stand under the names of fields, and of disks under "disks.<purpose>".
+    `system`, `machine` and `release` are those of Python's `platform` (a release with "microsoft" is WSL).
+    `memory_total` and `memory_available` in bytes, `memory_limit` what the control group allows; `cores` those
+    that this process may use, `cpu_quota` how many cores' time the control group allows. `driver_cuda` is the
+    newest CUDA that the driver runs. `installer` is what made the training interpreter's environment. The
+    reasons in `unavailable` stand under the names of fields, and of disks under "disks.<purpose>".
     """
 
     time: str
@@ -124,14 +208,22 @@ class Server(Document):
     machine: str
     python: str
     interpreter: str
+    release: str | None = None
+    installer: Literal["pip", "uv", "conda"] | None = None
     cores: int | None = None
+    cpu_quota: float | None = None
     memory_total: int | None = None
+    memory_available: int | None = None
+    memory_limit: int | None = None
     driver: str | None = None
     driver_cuda: str | None = None
     gpus: tuple[Gpu, ...] = ()
     torch: Torch | None = None
     packages: dict[str, Package] = {}
     libraries: Libraries | None = None
+    toolchain: Toolchain | None = None
     environment: dict[str, str] = {}
     disks: tuple[Disk, ...] = ()
+    hub: HubAnswer | None = None
+    stay: Stay | None = None
     unavailable: dict[str, str] = {}
