@@ -87,9 +87,9 @@ class Gpu(Record):
 class Torch(Record):
     """The training interpreter's torch.
 
-    `cuda`, `hip` and `xpu` are the versions that it was built for, None without; `cudnn` the one it loads. `bf16` tells whether the
-    first CUDA device computes in bfloat16 by itself. A value that torch did not tell has its reason in
-    `unavailable`; under "devices" are torch's own words why it can use no GPU.
+    `cuda`, `hip` and `xpu` are the versions that it was built for, None without; `cudnn` the one it loads. `bf16`
+    tells whether the first CUDA device computes in bfloat16 by itself. A value that torch did not tell has its
+    reason in `unavailable`; under "devices" are torch's own words why it can use no GPU.
     """
 
     version: str

@@ -14,6 +14,9 @@ from typing import Any
 
 import pynvml
 
+# Fields of a GPU's record that the reader does not fill yet.
+UNREAD = {"temperature_limit", "clock", "clock_limit", "memory_clock", "memory_clock_limit", "mig_instances", "ecc"}
+UNREAD |= {"remap_pending", "remap_failed", "persistence", "compute_mode", "nvlinks"}
 GIB = 1 << 30
 MIB = 1 << 20
 
