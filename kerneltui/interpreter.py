@@ -24,6 +24,7 @@ from kerneltui.errors import (
     WorkerDiedError,
     WorkerTimeoutError,
 )
+from kerneltui.installer import find_installer, install_command
 from kerneltui.text import plain
 
 WORKER = Path(__file__).parent / "worker" / "run.py"
@@ -215,7 +216,7 @@ class Worker:
             return MissingPackageError(
                 f"{package} is not installed in {self.python}",
                 f"It is needed to answer {question!r} ({error['message']}).",
-                f"{self.python} -m pip install '{TRAINING_REQUIREMENT}'",
+                shlex.join(install_command(self.python, find_installer(self.python), TRAINING_REQUIREMENT)),
                 package,
             )
         return WorkerAnswerError(

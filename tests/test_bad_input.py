@@ -271,7 +271,7 @@ def test_an_interpreter_without_the_packages_says_what_to_install(
         told(
             f"{package} is not installed in {python}",
             f"It is needed to answer '{question}' (No module named '{package}').",
-            f"{python} -m pip install '{TRAINING_REQUIREMENT}'",
+            f"uv pip install --python {python} '{TRAINING_REQUIREMENT}'",
         ),
     )
     assert not (tmp_path / "runs").exists()

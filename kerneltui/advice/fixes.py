@@ -7,6 +7,7 @@ from typing import Any
 
 from kerneltui.advice.finding import Fix
 from kerneltui.advice.situation import Situation
+from kerneltui.installer import install_command
 from kerneltui.plan.plan import file_variables
 from kerneltui.plan.secrets import is_secret
 
@@ -52,7 +53,7 @@ def set_variable(situation: Situation, label: str, name: str, value: str | None)
 
 def install(situation: Situation, label: str, *requirements: str) -> Fix:
     """Return the fix that installs `requirements` into the training interpreter."""
-    command = [situation.server.interpreter, "-m", "pip", "install", *requirements]
+    command = install_command(situation.server.interpreter, situation.server.installer, *requirements)
     return Fix(label=label, command=shlex.join(command))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from kerneltui.installer import Installer
 from kerneltui.records import Document, Record
 
 # NVIDIA Ampere: the first compute capability with bfloat16 arithmetic and with FlashAttention 2.
@@ -165,14 +166,15 @@ class HubAnswer(Record):
     """What the Hub said when it was asked: `seconds` to its first answer, None with the reason in `unavailable`.
 
     `proxy` is the proxy in between, `kernels` whether the endpoint knows kernel repositories (a mirror may not).
-    `token` says where a token was found, `user` whom the Hub takes it for; its value is kept nowhere.
+    `token` says where huggingface_hub finds a token ("other": of a CI login or a notebook), `user` whom the Hub
+    takes it for; its value is kept nowhere.
     """
 
     endpoint: str
     seconds: float | None = None
     proxy: str | None = None
     kernels: bool | None = None
-    token: Literal["environment", "file"] | None = None
+    token: Literal["environment", "file", "other"] | None = None
     user: str | None = None
     unavailable: dict[str, str] = {}
 
@@ -180,9 +182,10 @@ class HubAnswer(Record):
 class Stay(Record):
     """Whether processes of this session outlive its end.
 
-    `kill_user_processes` and `linger` are systemd's settings for the machine and for this user; `container` is
-    the kind of container ("docker", "podman", "kubernetes", …), `slurm_job` the number of the Slurm job. None
-    where it does not apply or, with a reason in `unavailable`, could not be told.
+    `kill_user_processes` tells whether systemd ends this user's processes at the logout, `linger` whether the
+    user's services stay even then; `container` is the kind of container ("docker", "podman", "kubernetes", …),
+    `slurm_job` the number of the Slurm job. None where it does not apply or, with a reason in `unavailable`,
+    could not be told.
     """
 
     kill_user_processes: bool | None = None
@@ -209,7 +212,7 @@ class Server(Document):
     python: str
     interpreter: str
     release: str | None = None
-    installer: Literal["pip", "uv", "conda"] | None = None
+    installer: Installer | None = None
     cores: int | None = None
     cpu_quota: float | None = None
     memory_total: int | None = None
