@@ -1,0 +1,91 @@
+"""The verbs on runs that were started."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kerneltui.cli import options
+from kerneltui.cli.output import print_json, print_lines
+from kerneltui.cli.screen import full_screen
+
+if TYPE_CHECKING:
+    from kerneltui.runs.directory import RunDirectory
+
+
+@click.command()
+@options.runs_dir
+@options.as_json
+def runs(runs_dir: Path | None, as_json: bool) -> None:
+    """List the runs: the live ones first, then the newest."""
+    from kerneltui.paths import runs_directory
+    from kerneltui.runs.view import view_runs
+    from kerneltui.show import run_lines
+
+    directory = runs_directory(runs_dir)
+    views = view_runs(directory)
+    print_json({"schema": 1, "runs": views}) if as_json else print_lines(run_lines(views, directory))
+
+
+@click.command()
+@options.run
+@click.option("--plain", is_flag=True, help="One line a change, for logs and screen readers.")
+@options.runs_dir
+def watch(run: str, plain: bool, runs_dir: Path | None) -> None:
+    """Open the live pane of a run; leaving it leaves the run alone. In a pipe, or with --plain: one line a change."""
+    found = _find(run, runs_dir)
+    if plain or not sys.stdout.isatty():
+        follow_run(found)
+    else:
+        full_screen(None, None, found.path.parent, watch=found)
+
+
+@click.command()
+@options.run
+@click.option("--now", is_flag=True, help="End it at once, without a checkpoint.")
+@options.runs_dir
+def stop(run: str, now: bool, runs_dir: Path | None) -> None:
+    """Stop a run at its next optimizer step, with a checkpoint and the final model saved; or at once."""
+    from kerneltui.runs.control import ask_run
+
+    found = _find(run, runs_dir)
+    ask_run(found, "kill" if now else "stop")
+    click.echo(f"Asked {found.name} to {'end at once' if now else 'stop at its next step, with a checkpoint'}.")
+
+
+@click.command()
+@options.run
+@options.runs_dir
+def checkpoint(run: str, runs_dir: Path | None) -> None:
+    """Save a checkpoint at the next optimizer step and go on."""
+    from kerneltui.runs.control import ask_run
+
+    found = _find(run, runs_dir)
+    ask_run(found, "checkpoint")
+    click.echo(f"Asked {found.name} for a checkpoint at its next step.")
+
+
+def follow_run(run: RunDirectory, *, quiet: bool = False) -> None:
+    """Print the run's lines until its end and exit with its result; Ctrl-C leaves the run alone."""
+    from kerneltui.runs.follow import follow
+
+    try:
+        for line in follow(run):
+            if not quiet:
+                click.echo(line)
+    except KeyboardInterrupt:
+        click.echo(f"\n{run.name} goes on. Find it again with: kerneltui watch {shlex.quote(str(run.path))}", err=True)
+        raise SystemExit(130) from None
+    if run.read_state().phase not in ("finished", "stopped"):
+        raise SystemExit(1)
+
+
+def _find(name: str, runs_dir: Path | None) -> RunDirectory:
+    from kerneltui.paths import runs_directory
+    from kerneltui.runs.directory import find_run
+
+    return find_run(runs_directory(runs_dir), name)

@@ -1,0 +1,74 @@
+"""What the verbs on plans share: making a plan, reading the server, finding out and judging."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kerneltui.cli.output import progress
+from kerneltui.errors import UsageError
+
+if TYPE_CHECKING:
+    from kerneltui.advice.assessment import Assessment
+    from kerneltui.advice.situation import Situation
+    from kerneltui.facts.server import Server
+    from kerneltui.interpreter import ProgressCallback
+    from kerneltui.plan.plan import Plan
+
+
+def plan_of(trainer: str, arguments: tuple[str, ...], *, name: str | None = None, gpus: str | None = None) -> Plan:
+    """Return the plan of a command line; raises UsageError as `make_plan`, and for a name or GPUs that are none."""
+    from kerneltui.paths import check_run_name
+    from kerneltui.plan.plan import Launch, make_plan
+
+    if name is not None:
+        check_run_name(name)
+    return make_plan(trainer, list(arguments), launch=Launch(name=name, gpus=_gpu_numbers(gpus)))
+
+
+def _gpu_numbers(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts) or len(set(map(int, parts))) < len(parts):
+        raise UsageError(
+            f"{text!r} is no list of GPUs", "Each is one number, once.", "Give them in PCI bus order: --gpus 0,1"
+        )
+    return tuple(map(int, parts))
+
+
+@contextlib.contextmanager
+def assessed(
+    plan: Plan, python: Path | None, server: Path | None, *, machine: Server | None = None
+) -> Iterator[tuple[Situation, Assessment]]:
+    """Give the situation and the assessment of a plan: for `machine`, else the recorded `server`, else this one."""
+    from kerneltui.assess import assess, find_out
+    from kerneltui.facts.hub import Hub
+    from kerneltui.interpreter import Asker, find_interpreter
+
+    with Asker(find_interpreter(python), environment=plan.environment) as asker:
+        with progress() as tell:
+            asker.prepare()
+            machine = machine or server_report(python, server, None, tell)
+            seen = plan.environment
+            hub = Hub(seen.get("HF_ENDPOINT"), token=seen.get("HF_TOKEN"))
+            situation = find_out(plan, machine, asker, hub, on_progress=tell, elsewhere=server is not None)
+        yield situation, assess(situation)
+
+
+def server_report(
+    python: Path | None, file: Path | None, runs_dir: Path | None, tell: ProgressCallback | None = None
+) -> Server:
+    """Return the recorded report in `file`, else that of this server. Raises KerneltuiError."""
+    from kerneltui.facts.read_server import read_server
+    from kerneltui.facts.server import Server
+    from kerneltui.interpreter import find_interpreter
+    from kerneltui.paths import runs_directory
+    from kerneltui.records import read_record
+
+    if file is not None:
+        return read_record(file, Server)
+    with contextlib.nullcontext(tell) if tell else progress() as on_progress:
+        return read_server(find_interpreter(python), on_progress=on_progress, runs_dir=runs_directory(runs_dir))

@@ -1,0 +1,93 @@
+"""The verbs that start a run."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kerneltui.cli import options
+from kerneltui.cli.output import print_json, print_lines
+from kerneltui.cli.runs import follow_run
+from kerneltui.cli.situation import assessed, plan_of, server_report
+
+if TYPE_CHECKING:
+    from kerneltui.facts.server import Server
+    from kerneltui.plan.plan import Plan
+
+
+@click.command(context_settings=options.PASS_ON)
+@options.trainer
+@options.arguments
+@options.name
+@options.gpus
+@click.option("--force", is_flag=True, help="Launch past a block.")
+@options.wait
+@options.python
+@options.runs_dir
+@options.as_json
+def launch(
+    trainer: str,
+    arguments: tuple[str, ...],
+    name: str | None,
+    gpus: str | None,
+    force: bool,
+    wait: bool,
+    python: Path | None,
+    runs_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """Start training in its own session."""
+    from kerneltui.paths import runs_directory
+
+    plan = plan_of(trainer, arguments, name=name, gpus=gpus)
+    _launch(plan, python, runs_directory(runs_dir), force=force, wait=wait, as_json=as_json)
+
+
+@click.command()
+@options.wait
+@click.option("--steps", type=click.IntRange(min=1), default=20, show_default=True, help="Optimizer steps to train.")
+@options.name
+@options.python
+@options.runs_dir
+@options.as_json
+def demo(wait: bool, steps: int, name: str | None, python: Path | None, runs_dir: Path | None, as_json: bool) -> None:
+    """Train the embedded tiny model on its own attention kernel, without a network, on a GPU or the CPU."""
+    from kerneltui.paths import check_run_name, runs_directory
+    from kerneltui.plan.demo import demo_plan
+
+    if name is not None:
+        check_run_name(name)
+    machine = server_report(python, None, runs_dir)
+    plan = demo_plan(machine, steps=steps, name=name)
+    _launch(plan, python, runs_directory(runs_dir), force=False, wait=wait, as_json=as_json, machine=machine)
+
+
+def _launch(
+    plan: Plan,
+    python: Path | None,
+    runs: Path,
+    *,
+    force: bool,
+    wait: bool,
+    as_json: bool,
+    machine: Server | None = None,
+) -> None:
+    from kerneltui.advice.show import finding_lines
+    from kerneltui.interpreter import find_interpreter
+    from kerneltui.runs.launch import launch as launch_run
+    from kerneltui.show import will_run_lines
+
+    with assessed(plan, python, None, machine=machine) as (situation, assessment):
+        if assessment.findings:
+            print_lines(finding_lines(assessment.findings), err=True)
+        run = launch_run(situation, assessment, runs, find_interpreter(python), forced=force)
+        print_lines(will_run_lines(assessment.will_run), err=True)
+    if as_json:
+        print_json({"schema": 1, "name": run.name, "path": str(run.path)})
+    else:
+        click.echo(f"{run.name} is running. Find it again with: kerneltui watch {shlex.quote(str(run.path))}")
+    if wait:
+        follow_run(run, quiet=as_json)
