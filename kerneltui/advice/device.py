@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+
+import msgspec
 
 from kerneltui.advice.finding import Finding, Fix
-from kerneltui.advice.fixes import install, set_variable, use_native
+from kerneltui.advice.fixes import set_variable, use_native
+from kerneltui.advice.health import driver
+from kerneltui.advice.health.naming import card
+from kerneltui.advice.health.torch_build import foreign_architecture
 from kerneltui.advice.situation import Situation
-from kerneltui.facts.packages import read_version
 from kerneltui.facts.server import AMPERE, Gpu
 from kerneltui.plan.devices import VISIBLE, count_devices
 from kerneltui.plan.plan import file_variables
@@ -47,22 +51,11 @@ def no_gpu(situation: Situation) -> list[Finding]:
 
 
 def old_driver(situation: Situation) -> list[Finding]:
-    """A torch built for a newer CUDA than the driver runs sees no GPU; within one major version it does."""
-    server = situation.server
-    if not _driver_too_old(situation) or server.torch is None or situation.settings.get("use_cpu"):
+    """A torch built for a newer CUDA than the driver runs sees no GPU."""
+    if not _driver_too_old(situation) or situation.settings.get("use_cpu"):
         return []
-    return [
-        Finding(
-            id="device.driver",
-            severity="block",
-            title=f"The driver runs CUDA {server.driver_cuda}, and torch is built for CUDA {server.torch.cuda}",
-            why=f"Driver {server.driver} is too old for this torch, which therefore sees no GPU. Either the driver is "
-            f"updated, or a torch that is built for CUDA {server.driver_cuda} or older is installed.",
-            origin="known",
-            source="https://github.com/pytorch/pytorch/issues/162531",
-            fixes=(_USE_CPU,),
-        )
-    ]
+    found = driver.old_driver(situation.server)
+    return [msgspec.structs.replace(finding, fixes=(*finding.fixes, _USE_CPU)) for finding in found]
 
 
 def missing_gpu(situation: Situation) -> list[Finding]:
@@ -147,28 +140,9 @@ def _named(situation: Situation) -> tuple[int, ...]:
 
 
 def torch_without_architecture(situation: Situation) -> list[Finding]:
-    """A torch that was not built for the GPU's architecture fails at the first operation."""
-    torch = situation.server.torch
-    if torch is None or not torch.cuda or not torch.arch_list:
-        return []
-    foreign = [gpu for gpu in _gpus(situation) if gpu.capability and not built_for(torch.arch_list, gpu.capability)]
-    if not foreign:
-        return []
-    # An older card needs an older torch, and which one cannot be told here.
-    newer = (foreign[0].capability or AMPERE) > AMPERE
-    upgrade = install(situation, "Install a newer torch", "--upgrade", "torch")
-    return [
-        Finding(
-            id="device.architecture",
-            severity="block",
-            title=f"This torch is not built for {card(foreign[0])}",
-            why=f"torch {torch.version} has code for {', '.join(torch.arch_list)}. "
-            "The first operation on the GPU would fail: no kernel image is available.",
-            origin="asked",
-            source="https://github.com/pytorch/pytorch/issues/150733 (torch.cuda.get_arch_list)",
-            fixes=(upgrade,) if newer else (),
-        )
-    ]
+    """A torch that was not built for one of the run's cards fails at the first operation."""
+    found = foreign_architecture(situation.server, _gpus(situation))
+    return [msgspec.structs.replace(finding, severity="block") for finding in found]
 
 
 def flash_before_ampere(situation: Situation) -> list[Finding]:
@@ -216,10 +190,7 @@ def is_flash(situation: Situation) -> bool:
 
 
 def _driver_too_old(situation: Situation) -> bool:
-    """Whether torch sees no GPU because the driver runs an older major version of CUDA than torch is built for."""
-    torch = situation.server.torch
-    built, runs = read_version(torch.cuda if torch else None), read_version(situation.server.driver_cuda)
-    return bool(built and runs and built.major > runs.major) and situation.on_gpu is False
+    return situation.on_gpu is False and driver.is_driver_too_old(situation.server)
 
 
 def _gpus(situation: Situation) -> tuple[Gpu, ...]:
@@ -229,26 +200,6 @@ def _gpus(situation: Situation) -> tuple[Gpu, ...]:
 def before_ampere(situation: Situation) -> list[Gpu]:
     """Return the GPUs of the run that are older than compute capability 8.0."""
     return [gpu for gpu in _gpus(situation) if gpu.capability and gpu.capability < AMPERE]
-
-
-def card(gpu: Gpu) -> str:
-    """Return the name of a GPU with its compute capability."""
-    major, minor = gpu.capability or (0, 0)
-    return f"{gpu.name or 'this GPU'} (compute capability {major}.{minor})"
-
-
-def built_for(arch_list: Iterable[str], capability: tuple[int, int]) -> bool:
-    """Return whether torch has code for a GPU: a binary (sm_), or text that the driver compiles (compute_)."""
-    for arch in arch_list:
-        found = re.fullmatch(r"(sm|compute)_(\d+)(\d)([af]?)", arch)
-        if found is None:
-            return True
-        built = (int(found[2]), int(found[3]))
-        exact, newer = found[4] == "a", found[1] == "compute"
-        same = capability[0] == built[0] and capability[1] >= built[1]
-        if capability == built or (not exact and (same or (newer and capability >= built))):
-            return True
-    return False
 
 
 RULES: tuple[Callable[[Situation], list[Finding]], ...] = (

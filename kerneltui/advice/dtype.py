@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kerneltui.advice.device import before_ampere, card, is_flash
+from kerneltui.advice.device import before_ampere, is_flash
 from kerneltui.advice.finding import Finding, Fix
 from kerneltui.advice.fixes import use_dtype
+from kerneltui.advice.health.naming import card
 from kerneltui.advice.situation import Situation
 from kerneltui.text import nearest
 

@@ -9,6 +9,9 @@ from kerneltui.records import Record
 Severity = Literal["block", "warn", "note"]
 Origin = Literal["asked", "observed", "known"]
 
+ORDER: tuple[Severity, ...] = ("block", "warn", "note")
+"""The severities, the worst first."""
+
 SIGNS: dict[str, str] = {"ready": "✔", "block": "✖", "warn": "▲", "note": "·", "unknown": "…"}
 
 

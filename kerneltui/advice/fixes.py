@@ -7,6 +7,7 @@ from typing import Any
 
 from kerneltui.advice.finding import Fix
 from kerneltui.advice.situation import Situation
+from kerneltui.facts.server import Server
 from kerneltui.installer import install_command
 from kerneltui.plan.plan import file_variables
 from kerneltui.plan.secrets import is_secret
@@ -51,9 +52,9 @@ def set_variable(situation: Situation, label: str, name: str, value: str | None)
     return (Fix(label=label, changes={"env": changed or None}),)
 
 
-def install(situation: Situation, label: str, *requirements: str) -> Fix:
-    """Return the fix that installs `requirements` into the training interpreter."""
-    command = install_command(situation.server.interpreter, situation.server.installer, *requirements)
+def install(server: Server, label: str, *requirements: str) -> Fix:
+    """Return the fix that installs `requirements` into the training interpreter of a server."""
+    command = install_command(server.interpreter, server.installer, *requirements)
     return Fix(label=label, command=shlex.join(command))
 
 

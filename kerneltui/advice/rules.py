@@ -21,14 +21,14 @@ from kerneltui.advice import (
     trainer,
     variants,
 )
-from kerneltui.advice.finding import Finding
+from kerneltui.advice.finding import ORDER, Finding
+from kerneltui.advice.health.for_plan import add_health
 from kerneltui.advice.situation import Situation
 
 _SUBJECTS = (
     *(elsewhere, packages, device, dtype, names, source, variants, attention, backward),
     *(trainer, data, keys, secrets, packing, configuration),
 )
-_ORDER = ("block", "warn", "note")
 
 # Rules whose matter TRL may say itself when it builds its configuration: both name these words.
 _SAID_BY_TRL = {
@@ -53,10 +53,11 @@ def wants_alternatives(findings: tuple[Finding, ...]) -> bool:
 
 
 def judge(situation: Situation) -> tuple[Finding, ...]:
-    """Return what the rules say about a situation: blocks, then warnings, then notes, each in the order of subjects."""
+    """Return what the rules say about a situation and its server: blocks, then warnings, then notes."""
     found = [finding for subject in _SUBJECTS for rule in subject.RULES for finding in rule(situation)]
-    unique = {(finding.id, finding.title): finding for finding in _without_repeats(found)}
-    return tuple(sorted(unique.values(), key=lambda finding: _ORDER.index(finding.severity)))
+    found = add_health(situation, _without_repeats(found))
+    unique = {(finding.id, finding.title): finding for finding in found}
+    return tuple(sorted(unique.values(), key=lambda finding: ORDER.index(finding.severity)))
 
 
 def _without_repeats(found: list[Finding]) -> list[Finding]:

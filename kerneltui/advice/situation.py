@@ -8,7 +8,7 @@ from kerneltui.facts.attention import AttentionChoice
 from kerneltui.facts.dataset import DatasetFacts
 from kerneltui.facts.hub import KernelBuild
 from kerneltui.facts.model import ModelFacts
-from kerneltui.facts.packages import read_version
+from kerneltui.facts.packages import cite, read_version
 from kerneltui.facts.server import Gpu, Server
 from kerneltui.plan.devices import chosen_gpus, count_devices
 from kerneltui.plan.plan import Plan
@@ -49,8 +49,7 @@ class Situation(Record):
 
     def cite(self, package: str, symbol: str) -> str:
         """Return the source line for what the code of a package says, with the version that is installed."""
-        version = self.version(package)
-        return f"{package} {version}: {symbol}" if version else f"{package}: {symbol}"
+        return cite(self.server, package, symbol)
 
     def cite_answer(self, package: str, symbol: str) -> str:
         """Return the source line for what a package of this machine answered, also where it is not the server's."""

@@ -63,7 +63,7 @@ def missing_depends(situation: Situation) -> list[Finding]:
             why="kernels refuses to load a kernel whose python-depends are not there.",
             origin="asked",
             source=situation.cite_answer("kernels", "validate (python-depends in metadata.json)"),
-            fixes=(install(situation, "Install them", *metadata.missing_depends), use_native(situation)),
+            fixes=(install(situation.server, "Install them", *metadata.missing_depends), use_native(situation)),
         )
     ]
 
@@ -131,7 +131,9 @@ def _newer_kernels(situation: Situation, needed: str | None) -> tuple[Fix, ...]:
     limit = libraries.kernels_maximum if libraries else None
     if needed is None or (limit and not is_older(read_version(needed), limit)):
         return ()
-    return (install(situation, "Install a newer kernels", f"kernels>={needed}" + (f",<{limit}" if limit else "")),)
+    return (
+        install(situation.server, "Install a newer kernels", f"kernels>={needed}" + (f",<{limit}" if limit else "")),
+    )
 
 
 RULES: tuple[Callable[[Situation], list[Finding]], ...] = (

@@ -15,6 +15,13 @@ def read_version(text: str | None) -> Version | None:
         return None
 
 
+def cite(server: Server, package: str, symbol: str) -> str:
+    """Return the source line for what the code of a package says, with the version that is installed."""
+    found = server.packages.get(package)
+    version = read_version(found.version) if found else None
+    return f"{package} {version}: {symbol}" if version else f"{package}: {symbol}"
+
+
 def kernels_usable(server: Server) -> bool:
     """Return whether the installed transformers accepts the installed kernels package.
 

@@ -119,6 +119,7 @@ def make_server(
     """Return a server with these cards; without any it has no GPU and a torch for the CPU."""
     cuda = cuda if cards else None
     versions = {"torch": torch, "transformers": transformers, "trl": trl, "kernels": kernels, "liger-kernel": "0.8.5"}
+    versions |= {"accelerate": "1.15.0", "datasets": "5.0.0"}
     server = Server(
         time="2026-12-01T09:00:00.000+00:00",
         hostname="gpu-server",

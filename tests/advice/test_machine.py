@@ -153,7 +153,8 @@ def test_torch_built_without_the_card() -> None:
     old = make_server(B200, archs=("sm_80", "sm_90"))
     finding = findings(server=old)["device.architecture"]
     assert finding.severity == "block"
-    assert finding.fixes[0].command == "/opt/train/bin/python -m pip install --upgrade torch"
+    install = "/opt/train/bin/python -m pip install --force-reinstall torch --index-url"
+    assert finding.fixes[0].command == f"{install} https://download.pytorch.org/whl/cu130"
     for archs in (("sm_80", "sm_90", "compute_90"), ("sm_100",), ("sm_100a",), ("gfx942",), ()):
         assert not findings(server=make_server(B200, archs=archs))
     assert not findings(server=make_server(("NVIDIA L40S", (8, 9)), archs=("sm_80",)))
