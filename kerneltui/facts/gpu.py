@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from kerneltui.facts.nvml_call import Readings, failures_of, next_step
 from kerneltui.facts.nvml_devices import Device, list_devices, lost, text, with_lost
+from kerneltui.facts.nvml_health import read_health, read_limits
+from kerneltui.facts.nvml_mig import list_instances, read_instance
 from kerneltui.facts.nvml_values import read_memory, read_processes, read_throttle
 from kerneltui.facts.server import Gpu
 from kerneltui.records import Record
@@ -24,8 +26,8 @@ class GpuSample(Record):
 
     What could not be read is None, with its reason in `unavailable`. `index` as in `Gpu`; `utilization` in
     percent, `memory_used` in bytes (without what the driver reserves, where it tells that apart), `power` in
-    watts, `temperature` in degrees Celsius. When the GPU or NVML is lost, everything but `index` and `uuid`
-    is None and `unavailable["gpu"]` says why.
+    watts, `temperature` in degrees Celsius, `clock` in MHz. When the GPU or NVML is lost, everything but `index`
+    and `uuid` is None and `unavailable["gpu"]` says why.
     """
 
     index: int | None = None
@@ -34,6 +36,7 @@ class GpuSample(Record):
     memory_used: int | None = None
     power: float | None = None
     temperature: int | None = None
+    clock: int | None = None
     throttle: tuple[str, ...] | None = None
     unavailable: dict[str, str] = {}
 
@@ -146,18 +149,16 @@ class Nvml:
         calls = {
             "name": lambda: text(nvml.nvmlDeviceGetName(handle)),
             "capability": lambda: tuple(nvml.nvmlDeviceGetCudaComputeCapability(handle)),
-            "power_limit": lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000,
             "mig": lambda: nvml.nvmlDeviceGetMigMode(handle)[0] == nvml.NVML_DEVICE_MIG_ENABLE,
-            "ecc_errors": lambda: int(
-                nvml.nvmlDeviceGetTotalEccErrors(
-                    handle, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
-                )
-            ),
         }
         fields: dict[str, Any] = {name: values.get(name, call) for name, call in calls.items()}
-        fields |= read_memory(nvml, handle, values)
+        instances = list_instances(nvml, handle, values)
+        fields["mig_instances"] = None if instances is None else tuple(read_instance(nvml, one) for one in instances)
+        fields |= _read_memory(nvml, handle, values)
         fields |= _read_changing(nvml, handle, values)
-        fields["processes"] = read_processes(nvml, handle, values)
+        fields |= read_limits(nvml, handle, values)
+        fields |= read_health(nvml, handle, values)
+        fields["processes"] = read_processes(nvml, handle, values, instances or ())
         return Gpu(**_identity(device), **fields, unavailable=values.unavailable)
 
     def _sample(self, device: Device) -> GpuSample:
@@ -183,6 +184,14 @@ def _identity(device: Device) -> dict[str, Any]:
     return {"index": device.index, "nvml_index": device.nvml_index, "uuid": device.uuid, "pci": device.pci}
 
 
+def _read_memory(nvml: Any, handle: Any, values: Readings) -> dict[str, Any]:
+    """Return the memory, and whether it is the host's: of a GPU without its own NVML supports neither call."""
+    memory = Readings(nvml)
+    fields: dict[str, Any] = {**read_memory(nvml, handle, memory)}
+    values.unavailable.update(memory.unavailable)
+    return {**fields, "memory_unified": fields["memory_total"] is None and memory.only_not_supported}
+
+
 def _read_changing(nvml: Any, handle: Any, values: Readings) -> dict[str, Any]:
     """Return what changes from one second to the next, but memory."""
     return {
@@ -191,6 +200,7 @@ def _read_changing(nvml: Any, handle: Any, values: Readings) -> dict[str, Any]:
         "temperature": values.get(
             "temperature", lambda: int(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))
         ),
+        "clock": values.get("clock", lambda: int(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM))),
         "throttle": read_throttle(nvml, handle, values),
     }
 

@@ -5,6 +5,7 @@ Source of the error codes: the NVML API reference, https://docs.nvidia.com/deplo
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -12,19 +13,32 @@ from kerneltui.text import plain_line
 
 T = TypeVar("T")
 
-_UNINITIALIZED, _DRIVER_NOT_LOADED, _GPU_IS_LOST, _MISMATCH, _GPU_NOT_FOUND, _UNKNOWN = 1, 9, 15, 18, 28, 999
+_UNINITIALIZED, _NOT_SUPPORTED, _NO_PERMISSION, NOT_FOUND, _INSUFFICIENT_POWER, _DRIVER_NOT_LOADED = 1, 3, 4, 6, 8, 9
+_LIBRARY_NOT_FOUND, _FUNCTION_NOT_FOUND, _GPU_IS_LOST, _BLOCKED, _MISMATCH, _OTHER_VERSION = 12, 13, 15, 17, 18, 25
+_GPU_NOT_FOUND, _UNKNOWN = 28, 999
 _GONE = {_UNINITIALIZED, _DRIVER_NOT_LOADED, _GPU_IS_LOST, _MISMATCH, _GPU_NOT_FOUND}
 
-# What a person can do when NVML does not start. The cases are those of public reports:
+# What a person can do when NVML, or one of its GPUs, does not start. The cases are those of public reports:
 # nvidia-container-toolkit#1227 (unknown error after a reload of systemd), open-gpu-kernel-modules#47
 # (mismatch), WSL#12859 (blocked).
 _NEXT_STEPS = {
-    4: "this user may not open /dev/nvidia*: ask who runs the server",
+    _NO_PERMISSION: "this user may not open /dev/nvidia*: ask who runs the server",
+    _INSUFFICIENT_POWER: "a power cable of the GPU is not attached",
     _DRIVER_NOT_LOADED: "load the kernel module (modprobe nvidia), or reboot",
-    12: "no NVIDIA driver is installed, or this container was started without its GPUs (--gpus all)",
-    17: "the operating system keeps the GPU to itself; under WSL update Windows' driver and restart WSL",
+    _LIBRARY_NOT_FOUND: "no NVIDIA driver is installed, or this container was started without its GPUs (--gpus all)",
+    _GPU_IS_LOST: "it has fallen off the bus: dmesg has the Xid; reset it (nvidia-smi --gpu-reset), or reboot",
+    _BLOCKED: "the operating system keeps the GPU to itself; under WSL update Windows' driver and restart WSL",
     _MISMATCH: "the driver was updated while it ran: reboot, or reload the nvidia kernel modules",
     _UNKNOWN: "in a container this mostly means that it has lost its GPUs: restart the container",
+}
+
+# Under WSL the driver is that of Windows, and there is no kernel module to load.
+# Source: https://docs.nvidia.com/cuda/wsl-user-guide/
+_UNDER_WSL = {
+    _DRIVER_NOT_LOADED: "under WSL the driver is that of Windows: update it there, then `wsl --shutdown`",
+    _LIBRARY_NOT_FOUND: "under WSL it comes with Windows' driver, in /usr/lib/wsl/lib: update that driver, then "
+    "`wsl --shutdown`; install no Linux driver",
+    _UNKNOWN: "under WSL `wsl --shutdown` starts the GPU's connection anew",
 }
 
 
@@ -44,37 +58,62 @@ def words(error: Exception) -> str:
 
 
 def next_step(error: Exception) -> str:
-    """Return the reason why NVML does not start and, where it is known, what to do."""
-    step = _NEXT_STEPS.get(getattr(error, "value", 0))
+    """Return the reason why NVML or a GPU of it does not start and, where it is known, what to do."""
+    wsl = _UNDER_WSL if "microsoft" in platform.release().lower() else {}
+    code = getattr(error, "value", 0)
+    step = wsl.get(code) or _NEXT_STEPS.get(code)
     return f"{words(error).rstrip('.')}: {step}" if step else words(error)
+
+
+def is_absent(nvml: Any, error: Exception) -> bool:
+    """Return whether a call failed because this driver or this binding does not have it."""
+    mismatch = getattr(nvml, "NVMLLibraryMismatchError", AttributeError)
+    code = getattr(error, "value", 0)
+    return code in (_FUNCTION_NOT_FOUND, _OTHER_VERSION) or isinstance(error, (AttributeError, TypeError, mismatch))
 
 
 class Readings:
     """Values read one by one; one whose call fails is None, with the reason in `unavailable` by its field."""
 
-    def __init__(self, nvml: Any, unavailable: dict[str, str] | None = None) -> None:
-        self._failures = failures_of(nvml)
+    def __init__(
+        self, nvml: Any, unavailable: dict[str, str] | None = None, *, describe: Callable[[Exception], str] = words
+    ) -> None:
+        self._nvml = nvml
+        self._describe = describe
         self._codes: set[int] = set()
         self._answered = False
         self.unavailable = dict(unavailable or {})
 
     def get(self, field: str, *ways: Callable[[], T]) -> T | None:
-        """Return the value of the first of `ways` that does not fail, else None with the last one's reason.
+        """Return the value of the first of `ways` that does not fail, else None with a reason.
 
-        Without a name for `field` no reason is kept.
+        That is the reason of the first way that this driver has. Without a name for `field` none is kept.
         """
+        failed: list[Exception] = []
         for way in ways:
             try:
                 value = way()
-            except self._failures as error:
-                self._codes.add(getattr(error, "value", 0))
-                self.unavailable[field] = words(error)
+            except failures_of(self._nvml) as error:
+                failed.append(error)
+                if not is_absent(self._nvml, error):
+                    self._codes.add(getattr(error, "value", 0))
             else:
                 self._answered = True
                 self.unavailable.pop(field, None)
                 return value
-        self.unavailable.pop("", None)
+        if field:
+            telling = next((error for error in failed if not is_absent(self._nvml, error)), failed[-1])
+            self.unavailable[field] = self._describe(telling)
         return None
+
+    @property
+    def only_not_supported(self) -> bool:
+        """Whether the GPU does not have what was asked for, and nothing else went wrong."""
+        return self._codes == {_NOT_SUPPORTED}
+
+    def failed_with(self, code: int) -> bool:
+        """Return whether a call failed with this code of NVML."""
+        return code in self._codes
 
     @property
     def lost(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kerneltui.facts.nvml_call import Readings
+from kerneltui.facts.nvml_call import Readings, next_step
 from kerneltui.text import plain_line
 
 
@@ -74,10 +74,11 @@ def text(value: str | bytes) -> str:
 
 def _identify(nvml: Any, number: int) -> Device:
     """Return the GPU at NVML's index `number` with what names it."""
-    values = Readings(nvml)
-    handle = values.get("gpu", lambda: nvml.nvmlDeviceGetHandleByIndex(number))
+    found = Readings(nvml, describe=next_step)
+    handle = found.get("gpu", lambda: nvml.nvmlDeviceGetHandleByIndex(number))
     if handle is None:
-        return Device(number, None, None, None, values.unavailable)
+        return Device(number, None, None, None, found.unavailable)
+    values = Readings(nvml)
     uuid = values.get("uuid", lambda: text(nvml.nvmlDeviceGetUUID(handle)))
     pci = values.get("pci", lambda: _pci(nvml.nvmlDeviceGetPciInfo(handle).busId))
     return Device(number, handle, uuid, pci, values.unavailable)

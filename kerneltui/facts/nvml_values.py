@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -32,8 +33,7 @@ def read_memory(nvml: Any, handle: Any, values: Readings) -> dict[str, int | Non
     """Return memory in bytes under `MEMORY_FIELDS`.
 
     Asked by the call that tells reserved memory apart, else by the older one, which counts reserved memory as
-    used. A GPU that shares the host's memory (GB10) may answer "Not Supported" to both: that is None with the
-    reason, not 0.
+    used. What is not told is None with the reason, not 0.
     """
     memory = values.get("memory_reserved", lambda: nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2))
     if memory is None:
@@ -70,15 +70,23 @@ def throttle_words(nvml: Any, mask: int) -> tuple[str, ...]:
     return tuple(word for word in found if word)
 
 
-def read_processes(nvml: Any, handle: Any, values: Readings) -> tuple[GpuProcess, ...] | None:
-    """Return who holds memory on the GPU, the largest first; None where it is not told who computes."""
-    computing = values.get("processes", *_lists(nvml, handle, "Compute"))
-    if computing is None:
+def read_processes(
+    nvml: Any, handle: Any, values: Readings, instances: Sequence[Any] = ()
+) -> tuple[GpuProcess, ...] | None:
+    """Return who holds memory on the GPU or its `instances`, the largest first; None where it is not told who computes.
+
+    Of a GPU that is split NVML may tell only the owner of the machine about the whole, and everyone about the parts.
+    """
+    lists = [values.get("processes", *_lists(nvml, handle, "Compute"))]
+    for instance in instances:
+        lists.append(values.get("processes" if lists[0] is None else "", *_lists(nvml, instance, "Compute")))
+    if all(computing is None for computing in lists):
         return None
+    values.unavailable.pop("processes", None)
     # Displays and clients of the multi-process service are lists of their own, which many cards do not have.
-    others = [values.get("", *_lists(nvml, handle, kind)) or [] for kind in ("Graphics", "MPSCompute")]
+    lists += [values.get("", *_lists(nvml, handle, kind)) for kind in ("Graphics", "MPSCompute")]
     held: dict[int, int | None] = {}
-    for process in (*computing, *others[0], *others[1]):
+    for process in itertools.chain.from_iterable(computing or [] for computing in lists):
         held[process.pid] = max(process.usedGpuMemory or 0, held.get(process.pid) or 0) or None
     found = [describe_process(pid, memory) for pid, memory in held.items()]
     return tuple(sorted(found, key=lambda process: (-(process.memory or 0), process.pid)))

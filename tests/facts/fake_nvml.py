@@ -14,16 +14,17 @@ from typing import Any
 
 import pynvml
 
-# Fields of a GPU's record that the reader does not fill yet.
-UNREAD = {"temperature_limit", "clock", "clock_limit", "memory_clock", "memory_clock_limit", "mig_instances", "ecc"}
-UNREAD |= {"remap_pending", "remap_failed", "persistence", "compute_mode", "nvlinks"}
 GIB = 1 << 30
 MIB = 1 << 20
 
 
-@dataclass
+@dataclass(eq=False)
 class FakeGpu:
-    """One card; `unsupported` are the calls that answer "Not Supported"."""
+    """One card; `unsupported` are the calls that answer "Not Supported".
+
+    `instances` are the parts it is split into, by their number; `links` whether each NVLink is active; `remapped` is
+    NVML's (correctable, uncorrectable, pending, failed).
+    """
 
     name: str = "NVIDIA H200"
     uuid: str = "GPU-11111111-2222-3333-4444-555555555555"
@@ -34,7 +35,29 @@ class FakeGpu:
     used: int = 0
     throttle: int = 0
     processes: list[tuple[int, int | None]] = field(default_factory=list)
+    instances: dict[int, FakeInstance] = field(default_factory=dict)
+    mig: bool = False
+    ecc: bool = True
+    ecc_errors: int = 0
+    remapped: tuple[int, int, int, int] = (0, 0, 0, 0)
+    persistence: bool = True
+    compute_mode: int = 0
+    links: tuple[bool, ...] = (True,) * 18
+    temperature_limit: int = 87
     unsupported: frozenset[str] = frozenset()
+    denied: frozenset[str] = frozenset()
+
+
+@dataclass(eq=False)
+class FakeInstance(FakeGpu):
+    """A part of a card: what it answers for itself."""
+
+    name: str = "NVIDIA H100 80GB HBM3 MIG 1g.10gb"
+    uuid: str = "MIG-aaaaaaaa-1111-2222-3333-444444444444"
+    gpu_instance: int = 7
+    compute_instance: int = 0
+    total: int = 9856 * MIB
+    reserved: int = 0
 
 
 def h200(**values: Any) -> FakeGpu:
@@ -50,6 +73,31 @@ def gb10() -> FakeGpu:
         unsupported=frozenset(
             {"nvmlDeviceGetMemoryInfo", "nvmlDeviceGetTotalEccErrors", "nvmlDeviceGetEnforcedPowerLimit"}
         ),
+    )
+
+
+def split_h100(**values: Any) -> FakeGpu:
+    """An H100 in MIG mode with two parts, whose whole only the owner of the machine may ask for memory and processes.
+
+    That is the state in a container: nvidia-container-toolkit#842.
+    """
+    large = FakeInstance(
+        name="NVIDIA H100 80GB HBM3 MIG 3g.40gb",
+        uuid="MIG-bbbbbbbb-1111-2222-3333-444444444444",
+        gpu_instance=2,
+        total=40448 * MIB,
+        used=3 * GIB,
+        processes=[(2**22 + 1, 3 * GIB)],
+    )
+    return FakeGpu(
+        name="NVIDIA H100 80GB HBM3",
+        uuid="GPU-99999999-2222-3333-4444-555555555555",
+        mig=True,
+        instances={0: large, 2: FakeInstance()},
+        total=81559 * MIB,
+        unsupported=frozenset({"nvmlDeviceGetUtilizationRates"}),
+        denied=frozenset({"nvmlDeviceGetMemoryInfo", "nvmlDeviceGetComputeRunningProcesses"}),
+        **values,
     )
 
 
@@ -87,8 +135,11 @@ class FakeNvml:
             raise pynvml.NVMLError(code)
         if not self.started and name != "nvmlInit":
             raise pynvml.NVMLError(pynvml.NVML_ERROR_UNINITIALIZED)
-        if arguments and isinstance(arguments[0], FakeGpu) and name in arguments[0].unsupported:
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        if arguments and isinstance(arguments[0], FakeGpu):
+            if name in arguments[0].unsupported:
+                raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+            if name in arguments[0].denied:
+                raise pynvml.NVMLError(pynvml.NVML_ERROR_NO_PERMISSION)
 
     def _number(self, argument: Any) -> Any:
         return self.gpus.index(argument) if argument in self.gpus else argument
@@ -108,6 +159,28 @@ def _memory(_: FakeNvml, gpu: FakeGpu, version: int | None = None) -> SimpleName
     return SimpleNamespace(total=gpu.total, used=gpu.used, free=free, reserved=gpu.reserved)
 
 
+def _threshold(_: FakeNvml, gpu: FakeGpu, threshold: int) -> int:
+    return {pynvml.NVML_TEMPERATURE_THRESHOLD_GPU_MAX: gpu.temperature_limit}.get(threshold, gpu.temperature_limit + 2)
+
+
+def _link(_: FakeNvml, gpu: FakeGpu, number: int) -> int:
+    if not gpu.links:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+    if number >= len(gpu.links):
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
+    return int(gpu.links[number])
+
+
+def _instance(_: FakeNvml, gpu: FakeGpu, number: int) -> FakeInstance:
+    if number not in gpu.instances:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+    return gpu.instances[number]
+
+
+def _clock(_: FakeNvml, gpu: FakeGpu, kind: int) -> int:
+    return {pynvml.NVML_CLOCK_SM: 1980, pynvml.NVML_CLOCK_MEM: 3201}[kind]
+
+
 def _not_found(*_: Any) -> Any:
     raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
 
@@ -124,8 +197,22 @@ _ANSWERS: dict[str, Callable[..., Any]] = {
     "nvmlDeviceGetPciInfo": lambda self, gpu: SimpleNamespace(busId=gpu.pci),
     "nvmlDeviceGetCudaComputeCapability": lambda self, gpu: gpu.capability,
     "nvmlDeviceGetEnforcedPowerLimit": lambda self, gpu: 700_000,
-    "nvmlDeviceGetMigMode": lambda self, gpu: [0, 0],
-    "nvmlDeviceGetTotalEccErrors": lambda self, gpu, kind, counter: 0,
+    "nvmlDeviceGetMigMode": lambda self, gpu: [int(gpu.mig), int(gpu.mig)],
+    "nvmlDeviceGetMaxMigDeviceCount": lambda self, gpu: 7 if gpu.mig else 0,
+    "nvmlDeviceGetMigDeviceHandleByIndex": _instance,
+    "nvmlDeviceGetGpuInstanceId": lambda self, instance: instance.gpu_instance,
+    "nvmlDeviceGetComputeInstanceId": lambda self, instance: instance.compute_instance,
+    "nvmlDeviceGetEccMode": lambda self, gpu: [int(gpu.ecc), int(gpu.ecc)],
+    "nvmlDeviceGetTotalEccErrors": lambda self, gpu, kind, counter: gpu.ecc_errors,
+    "nvmlDeviceGetRemappedRows": lambda self, gpu: gpu.remapped,
+    "nvmlDeviceGetRetiredPagesPendingStatus": lambda self, gpu: gpu.remapped[2],
+    "nvmlDeviceGetPersistenceMode": lambda self, gpu: int(gpu.persistence),
+    "nvmlDeviceGetComputeMode": lambda self, gpu: gpu.compute_mode,
+    "nvmlDeviceGetNvLinkState": _link,
+    "nvmlDeviceGetTemperatureThreshold": _threshold,
+    "nvmlDeviceGetMarginTemperature": lambda self, gpu: gpu.temperature_limit - 31,
+    "nvmlDeviceGetClockInfo": _clock,
+    "nvmlDeviceGetMaxClockInfo": _clock,
     "nvmlDeviceGetMemoryInfo": _memory,
     "nvmlDeviceGetUtilizationRates": lambda self, gpu: SimpleNamespace(gpu=7, memory=1),
     "nvmlDeviceGetPowerUsage": lambda self, gpu: 76_543,
