@@ -32,9 +32,15 @@ def add_health(situation: Situation, said: Sequence[Finding]) -> list[Finding]:
         if at is None:
             found.append(finding)
         else:
-            fixes = (*found[at].fixes, *(fix for fix in finding.fixes if fix not in found[at].fixes))
-            found[at] = msgspec.structs.replace(found[at], fixes=fixes)
+            found[at] = _with_cause(found[at], finding)
     return found
+
+
+def _with_cause(said: Finding, cause: Finding) -> Finding:
+    """Return a plan's finding with what the server's adds: the cause, where that is another, and what mends it."""
+    fixes = (*said.fixes, *(fix for fix in cause.fixes if fix not in said.fixes))
+    why = said.why if cause.title == said.title else f"{said.why}\n{cause.title}. {cause.why}"
+    return msgspec.structs.replace(said, why=why, fixes=fixes)
 
 
 def _said_by(name: str) -> tuple[str, ...]:
