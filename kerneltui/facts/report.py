@@ -2,117 +2,82 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 
-from kerneltui.facts.server import Gpu, GpuProcess, Libraries, Package, Server, Torch
+from kerneltui.facts.report_gpus import gpu_lines
+from kerneltui.facts.report_parts import NONE, gib, joined, notes, only, section, switch
+from kerneltui.facts.server import HubAnswer, Libraries, Package, Server, Stay, Toolchain, Torch
 from kerneltui.text import plain
 
-_NONE = "–"
-_INDENT = 12
-# Rows of the table of GPUs: number, name, memory used and total, use, power, temperature, reasons for lower
-# clocks.
-_ROW = "{:>4}  {:<26}{:>9}{:>11}{:>7}{:>9}{:>9}  {}"
-_HEAD = _ROW.format("GPU", "name", "used GiB", "total GiB", "use %", "power W", "temp °C", "slowed by")
-_NAMES = {
-    "gpus": "GPUs",
-    "driver_cuda": "the driver's CUDA",
-    "mig": "MIG",
-    "ecc_errors": "ECC errors",
-    "tvm_ffi": "tvm-ffi",
-    "cxx11_abi": "C++11 ABI",
-}
 # Without Unicode: the signs of notes and of what is broken, and the other characters used here.
 _ASCII = str.maketrans({"·": "-", "✖": "x", "–": "-", "°": "", "…": "...", "→": "->"})
 
 
-def report_lines(server: Server, *, ascii_only: bool = False) -> list[str]:
-    """Return the report; a missing value is a dash, with its reason in a note below.
+def report_lines(server: Server, *, ascii_only: bool = False, width: int = 80) -> list[str]:
+    """Return the report in lines of `width`; a missing value is a dash, with its reason in a note below.
 
-    No control characters are in it. `ascii_only` replaces the signs by ASCII and anything else that is not by
-    "?".
+    No control characters are in it; a path or another word that is longer than a line stays whole. `ascii_only`
+    replaces the signs by ASCII and anything else that is not by "?".
     """
     lines = [
         *_machine(server),
-        *_gpus(server),
+        *gpu_lines(server),
         *_torch(server.torch, server.unavailable),
         *_packages(server.packages),
+        *_toolchain(server.toolchain),
         *_libraries(server.libraries, server.unavailable),
-        *_section("Variables", [f"{name}={value}" for name, value in server.environment.items()]),
+        *section("Variables", [f"{name}={value}" for name, value in server.environment.items()]),
         *_disks(server),
+        *_hub(server.hub),
+        *_stay(server.stay),
     ]
     clean = [plain(line).replace("\n", " ").replace("\t", " ").rstrip() for line in lines]
     if ascii_only:
-        return [line.translate(_ASCII).encode("ascii", "replace").decode() for line in clean]
-    return clean
+        clean = [line.translate(_ASCII).encode("ascii", "replace").decode() for line in clean]
+    return [part for line in clean for part in _wrap(line, width)]
 
 
-def _section(label: str, values: list[str]) -> list[str]:
-    """Return one line a value, the first with the label before it; nothing without values."""
-    return [f"{'' if position else label:<{_INDENT}}{value}" for position, value in enumerate(values)]
-
-
-def _notes(unavailable: Mapping[str, str], indent: int = _INDENT) -> list[str]:
-    """Return a line for each reason, with all that is missing for it."""
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in unavailable.items():
-        by_reason.setdefault(reason, []).append(_NAMES.get(name, name.replace("_", " ")))
-    return [f"{'':<{indent}}· {', '.join(names)} not available: {reason}" for reason, names in by_reason.items()]
-
-
-def _only(unavailable: Mapping[str, str], *names: str) -> dict[str, str]:
-    return {name: unavailable[name] for name in names if name in unavailable}
-
-
-def _joined(*values: str | None) -> str:
-    return " · ".join(value for value in values if value)
+def _wrap(line: str, width: int) -> list[str]:
+    """Return a line in parts; those after the first stand two columns further in than its text."""
+    if len(line) <= width:
+        return [line]
+    label = line[:12] if line[:1].strip() else ""
+    indent = len(label) or len(line) - len(line.lstrip())
+    rest = textwrap.wrap(
+        line[indent:], max(20, width - indent), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return [f"{label if not number else '':<{indent}}{part}" for number, part in enumerate(rest)]
 
 
 def _machine(server: Server) -> list[str]:
-    cores = f"{server.cores} cores" if server.cores else None
-    memory = f"{_gib(server.memory_total)} GiB memory" if server.memory_total else None
-    machine = _joined(server.hostname, f"{server.system} {server.machine}", cores, memory)
-    return [*_section("Server", [machine]), *_section("Python", [_joined(server.python, server.interpreter)])]
-
-
-def _gpus(server: Server) -> list[str]:
-    cuda = f"CUDA {server.driver_cuda}" if server.driver_cuda else None
-    lines = _section("Driver", [_joined(server.driver, cuda) or _NONE])
-    lines += _notes(_only(server.unavailable, "driver", "driver_cuda", "gpus"))
-    if server.gpus:
-        lines.append(_HEAD)
-    for gpu in server.gpus:
-        lines += [_gpu(gpu), *map(_process, gpu.processes or ()), *_notes(gpu.unavailable, indent=6)]
-    return lines
-
-
-def _gpu(gpu: Gpu) -> str:
-    return _ROW.format(
-        _text(gpu.index),
-        _middle(gpu.name or gpu.uuid or _NONE, 26),
-        _gib(gpu.memory_used),
-        _gib(gpu.memory_total),
-        _text(gpu.utilization),
-        _NONE if gpu.power is None else f"{gpu.power:.0f}",
-        _text(gpu.temperature),
-        ", ".join(gpu.throttle or ()) or _NONE,
+    system = joined(server.hostname, " ".join(filter(None, (server.system, server.release, server.machine))))
+    quota = None if server.cpu_quota is None else f"time of {server.cpu_quota:g} cores"
+    free = f", {gib(server.memory_available)} available" if server.memory_available is not None else ""
+    limit = None if server.memory_limit is None else f"limit {gib(server.memory_limit)} GiB"
+    sizes = joined(
+        f"{server.cores} cores" if server.cores else None,
+        quota,
+        f"{gib(server.memory_total)} GiB memory{free}" if server.memory_total else None,
+        limit,
     )
-
-
-def _process(process: GpuProcess) -> str:
-    memory = f"{_gib(process.memory)} GiB" if process.memory is not None else None
-    return f"{'':<6}{_joined(f'process {process.pid}', process.user, process.command, memory)}"
+    made = f"made by {server.installer}" if server.installer else None
+    return [
+        *section("Server", [system, *([sizes] if sizes else [])]),
+        *section("Python", [joined(server.python, server.interpreter, made)]),
+    ]
 
 
 def _torch(torch: Torch | None, unavailable: Mapping[str, str]) -> list[str]:
     if torch is None:
-        return [*_section("torch", [_NONE]), *_notes(_only(unavailable, "torch"))]
+        return [*section("torch", [NONE]), *notes(only(unavailable, "torch"))]
     builds = [f"{name} {version}" for name, version in _builds(torch) if version]
-    abi = None if torch.cxx11_abi is None else f"C++11 ABI {'on' if torch.cxx11_abi else 'off'}"
     devices = f"{torch.device_count} device{'' if torch.device_count == 1 else 's'}"
+    cudnn = f"cuDNN {torch.cudnn}" if torch.cudnn else None
     bf16 = None if torch.bf16 is None else f"bf16 {'yes' if torch.bf16 else 'no'}"
-    line = _joined(torch.version, *(builds or ["CPU only"]), abi, devices, bf16)
+    line = joined(torch.version, *(builds or ["CPU only"]), cudnn, switch(torch.cxx11_abi, "C++11 ABI"), devices, bf16)
     architectures = [" ".join(torch.arch_list)] if torch.arch_list else []
-    return [*_section("torch", [line, *architectures]), *_notes(torch.unavailable)]
+    return [*section("torch", [line, *architectures]), *notes(torch.unavailable)]
 
 
 def _builds(torch: Torch) -> tuple[tuple[str, str | None], ...]:
@@ -123,20 +88,27 @@ def _packages(packages: Mapping[str, Package]) -> list[str]:
     lines = []
     for name, package in packages.items():
         broken = f"  ✖ does not import: {package.error}" if package.error else ""
-        lines.append(f"{name:<20}{package.version or _NONE}{broken}")
-    return _section("Packages", lines or ["none of the training packages is installed"])
+        lines.append(f"{name:<20}{package.version or NONE}{broken}")
+    return section("Packages", lines or ["none of the training packages is installed"])
+
+
+def _toolchain(tools: Toolchain | None) -> list[str]:
+    if tools is None:
+        return []
+    line = joined(f"compiler {tools.compiler or NONE}", f"Python headers {tools.headers or NONE}")
+    return [*section("Triton", [line]), *notes(tools.unavailable)]
 
 
 def _libraries(libraries: Libraries | None, unavailable: Mapping[str, str]) -> list[str]:
     if libraries is None:
-        return [*_section("Libraries", [_NONE]), *_notes(_only(unavailable, "libraries"))]
+        return [*section("Libraries", [NONE]), *notes(only(unavailable, "libraries"))]
     values = []
     if libraries.kernels_minimum and libraries.kernels_maximum:
         values.append(f"transformers takes kernels {libraries.kernels_minimum} to below {libraries.kernels_maximum}")
     values += [_attention(libraries, name) for name in libraries.attention_fallbacks]
     if libraries.trainers:
         values.append(f"trainers: {' '.join(libraries.trainers)}")
-    return [*_section("Libraries", values or [_NONE]), *_notes(libraries.unavailable)]
+    return [*section("Libraries", values or [NONE]), *notes(libraries.unavailable)]
 
 
 def _attention(libraries: Libraries, name: str) -> str:
@@ -151,23 +123,33 @@ def _attention(libraries: Libraries, name: str) -> str:
 
 
 def _disks(server: Server) -> list[str]:
-    lines = [f"{disk.purpose:<7}{_gib(disk.free):>9} GiB free  {disk.path}" for disk in server.disks]
+    lines = [
+        f"{disk.purpose:<14}{gib(disk.free):>8} of {gib(disk.total):>8} GiB free{' (quota)' if disk.quota else ''}  "
+        f"{disk.path}"
+        for disk in server.disks
+    ]
     reasons = {name: reason for name, reason in server.unavailable.items() if name.startswith("disks.")}
-    return [*_section("Disks", lines), *_notes(reasons)]
+    return [*section("Disks", lines), *notes(reasons)]
 
 
-def _text(value: int | None) -> str:
-    return _NONE if value is None else str(value)
+def _hub(hub: HubAnswer | None) -> list[str]:
+    if hub is None:
+        return []
+    answers = None if hub.seconds is None else f"answers in {hub.seconds:.2f} s"
+    proxy = f"through {hub.proxy}" if hub.proxy else None
+    kernels = None if hub.kernels is None else f"{'has' if hub.kernels else 'has no'} kernel repositories"
+    source = f" (from {'the environment' if hub.token == 'environment' else 'a file'})" if hub.token else ""
+    token = f"token of {hub.user or 'someone'}{source}" if hub.token else "no token"
+    return [*section("Hub", [joined(hub.endpoint, answers, proxy, kernels, token)]), *notes(hub.unavailable)]
 
 
-def _gib(size: int | None) -> str:
-    """Return bytes in GiB with one digit."""
-    return _NONE if size is None else f"{size / 2**30:.1f}"
-
-
-def _middle(text: str, width: int) -> str:
-    """Return `text` in at most `width` characters, cut in the middle."""
-    if len(text) <= width:
-        return text
-    half = (width - 1) // 2
-    return f"{text[: width - 1 - half]}…{text[-half:]}"
+def _stay(stay: Stay | None) -> list[str]:
+    if stay is None:
+        return []
+    ends = None
+    if stay.kill_user_processes is not None:
+        ends = f"logout {'ends' if stay.kill_user_processes and not stay.linger else 'spares'} processes"
+    container = f"in a container ({stay.container})" if stay.container else None
+    job = f"in Slurm job {stay.slurm_job}" if stay.slurm_job else None
+    line = joined(ends, container, job)
+    return [*(section("Session", [line]) if line else []), *notes(stay.unavailable)]

@@ -87,9 +87,17 @@ PART = MigInstance(uuid="MIG-aaaa", name="MIG 1g.18gb")
 # The server, what is found, and servers a little better on which it is not found.
 CASES: dict[str, tuple[Server, str, list[Server]]] = {
     "driver.mismatch": (without(blind(), "Driver/library version mismatch"), "block", [HEALTHY]),
-    "driver.not_loaded": (without(blind(), "Driver Not Loaded"), "block", [HEALTHY]),
-    "driver.permission": (without(blind(), "Insufficient Permissions"), "block", [HEALTHY]),
-    "driver.blocked": (without(blind(), "GPU access blocked by the operating system"), "block", [recorded("wsl")]),
+    "driver.not_loaded": (without(blind(), "Driver Not Loaded"), "warn", [HEALTHY]),
+    "driver.permission": (
+        without(blind(), "Insufficient Permissions"),
+        "block",
+        [changed(driver=None, unavailable={"driver": "Insufficient Permissions"})],
+    ),
+    "driver.blocked": (
+        without(blind(release="6.6.87.2-microsoft-standard-WSL2"), "Driver Not Loaded"),
+        "block",
+        [recorded("wsl"), without(blind(), "Driver Not Loaded")],
+    ),
     "driver.hangs": (without(blind(), "NVML has not answered in 30 s"), "block", [HEALTHY]),
     "driver.lost": (without(blind(), "Unknown Error"), "block", [HEALTHY]),
     "driver.no_nvml": (
@@ -133,6 +141,11 @@ CASES: dict[str, tuple[Server, str, list[Server]]] = {
         "warn",
         [with_packages(kernels=Package(version="0.17.9")), changed(packages={})],
     ),
+    "gpu.lost": (
+        with_card(unavailable={"memory_total": "GPU is lost: it has fallen off the bus"}),
+        "block",
+        [with_card(unavailable={"nvlinks": "Not Supported"})],
+    ),
     "gpu.busy": (
         with_card(memory_used=70 * GIB, processes=()),
         "warn",
@@ -145,7 +158,7 @@ CASES: dict[str, tuple[Server, str, list[Server]]] = {
     "gpu.exclusive": (
         with_card(compute_mode=EXCLUSIVE, processes=process(GIB)),
         "block",
-        [with_card(compute_mode=EXCLUSIVE), with_card(processes=process(GIB))],
+        [with_card(compute_mode=EXCLUSIVE), with_card(compute_mode=None, processes=process(GIB))],
     ),
     "gpu.ecc": (with_card(ecc_errors=2), "warn", [with_card(ecc_errors=None)]),
     "gpu.remap_failed": (with_card(remap_failed=True), "warn", [with_card(remap_failed=None)]),
@@ -208,9 +221,9 @@ CASES: dict[str, tuple[Server, str, list[Server]]] = {
     ),
     "hub.no_kernels": (hub(kernels=False), "warn", [hub(kernels=None)]),
     "hub.token": (
-        hub(token="file", unavailable={"user": "401: Invalid username or password"}),
+        hub(token="file", unavailable={"user": "the Hub does not accept the token"}),
         "warn",
-        [hub(token="file", user="someone"), hub(), hub(token="file")],
+        [hub(token="file", user="someone"), hub(), hub(token="file", unavailable={"user": "no answer in 8 s"})],
     ),
     "session.logout": (
         changed(stay=Stay(kill_user_processes=True, linger=False)),

@@ -18,6 +18,29 @@ _MEMORY_ERRORS = "https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/"
 _RESET = Fix(label="Reset the GPU when nothing runs on it", command="sudo nvidia-smi --gpu-reset -i {}")
 
 
+def lost(server: Server) -> list[Finding]:
+    """A card may have fallen off the bus: the driver lists it and cannot talk with it."""
+    found = [gpu for gpu in server.gpus if any("gpu is lost" in it.lower() for it in gpu.unavailable.values())]
+    if not found:
+        return []
+    severity: Severity = "block" if len(found) == len(server.gpus) else "warn"
+    return [
+        Finding(
+            id="gpu.lost",
+            severity=severity,
+            title=f"{numbered(found)} {_are(found)} lost: no answer comes from there",
+            why="A card that has fallen off the bus is there again after a reset or a restart, if it is not broken. "
+            "The kernel's log has its Xid. As long as it is lost, CUDA may start on no card of this machine.",
+            origin="observed",
+            source="https://docs.nvidia.com/deploy/xid-errors/",
+            fixes=(
+                Fix(label="Read the kernel's log", command="sudo dmesg | grep -iE 'nvrm|xid'"),
+                _reset(found[0]),
+            ),
+        )
+    ]
+
+
 def busy(server: Server) -> list[Finding]:
     """Others may compute on the cards. Where all are in use it is a warning, else a note that names the free ones."""
     used = [gpu for gpu in server.gpus if is_busy(gpu)]
@@ -184,7 +207,7 @@ def compute_mode(server: Server) -> list[Finding]:
 
 
 def _is_taken(gpu: Gpu) -> bool:
-    return gpu.compute_mode == "exclusive process" and bool(gpu.processes)
+    return (gpu.compute_mode or "").startswith("exclusive") and bool(gpu.processes)
 
 
 def before_ampere(server: Server) -> list[Finding]:
@@ -326,6 +349,6 @@ def _reset(gpu: Gpu) -> Fix:
 
 
 RULES: tuple[Callable[[Server], list[Finding]], ...] = (
-    *(busy, compute_mode, memory_errors, remapping, hot, slowed, parts),
+    *(lost, busy, compute_mode, memory_errors, remapping, hot, slowed, parts),
     *(before_ampere, no_bfloat16, several_visible, numbering, unified),
 )

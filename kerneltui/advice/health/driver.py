@@ -28,6 +28,15 @@ class _Failure(NamedTuple):
     fixes: tuple[Fix, ...] = ()
 
 
+_BLOCKED = _Failure(
+    "operating system",
+    "driver.blocked",
+    "The operating system keeps the GPU to itself",
+    "Under WSL the driver is that of Windows: update it there, and start WSL anew.",
+    "https://github.com/microsoft/WSL/issues/12859",
+    (Fix(label="In Windows, end WSL; it starts anew with the next shell", command="wsl.exe --shutdown"),),
+)
+
 _FAILURES = (
     _Failure(
         "mismatch",
@@ -61,14 +70,7 @@ _FAILURES = (
         "https://docs.nvidia.com/deploy/nvml-api/ (NVML_ERROR_NO_PERMISSION)",
         (Fix(label="See who may", command="ls -l /dev/nvidia*"),),
     ),
-    _Failure(
-        "operating system",
-        "driver.blocked",
-        "The operating system keeps the GPU to itself",
-        "Under WSL the driver is that of Windows: update it there, and start WSL anew.",
-        "https://github.com/microsoft/WSL/issues/12859",
-        (Fix(label="In Windows, end WSL; it starts anew with the next shell", command="wsl.exe --shutdown"),),
-    ),
+    _BLOCKED,
     _Failure(
         "has not answered",
         "driver.hangs",
@@ -83,15 +85,13 @@ _FAILURES = (
 def nvml_fails(server: Server) -> list[Finding]:
     """NVML may not start, for reasons that a person can do something about."""
     reason = server.unavailable.get("driver" if server.gpus else "gpus", "")
-    failure = next((it for it in _FAILURES if it.words in reason.lower()), None)
-    if failure is None and "unknown error" in reason.lower():
-        failure = _lost(server)
+    failure = None if _has_nvml(server) else _failure(server, reason.lower())
     if failure is None:
         return []
     return [
         Finding(
             id=failure.id,
-            severity=_severity(server),
+            severity=_severity(failure, server),
             title=failure.title,
             why=f"{failure.why}\nNVML says: {reason}",
             origin="observed",
@@ -99,6 +99,19 @@ def nvml_fails(server: Server) -> list[Finding]:
             fixes=failure.fixes,
         )
     ]
+
+
+def _has_nvml(server: Server) -> bool:
+    return any(gpu.nvml_index is not None for gpu in server.gpus)
+
+
+def _failure(server: Server, reason: str) -> _Failure | None:
+    """Return what NVML's reason, in lower case, means on this server; None where it is none of the known ones."""
+    found = next((it for it in _FAILURES if it.words in reason), None)
+    if found is None and "unknown error" in reason:
+        found = _lost(server)
+    under_wsl = "microsoft" in (server.release or "").lower()
+    return _BLOCKED if found and under_wsl and found.id in ("driver.not_loaded", "driver.lost") else found
 
 
 def _lost(server: Server) -> _Failure:
@@ -121,7 +134,7 @@ def nvml_missing(server: Server) -> list[Finding]:
     if torch is None or not torch.cuda or not torch.device_count or server.driver:
         return []
     reason = server.unavailable.get("driver", "")
-    if any(failure.words in reason.lower() for failure in _FAILURES) or "unknown error" in reason.lower():
+    if _failure(server, reason.lower()):
         return []
     return [
         Finding(
@@ -188,8 +201,9 @@ def is_driver_too_old(server: Server) -> bool:
     return bool(torch and built and runs and built.major > runs.major and not torch.device_count)
 
 
-def _severity(server: Server) -> Severity:
-    return "warn" if server.torch and server.torch.device_count else "block"
+def _severity(failure: _Failure, server: Server) -> Severity:
+    # A machine without a GPU, such as a login node, may have the driver's library too.
+    return "warn" if failure.id == "driver.not_loaded" or (server.torch and server.torch.device_count) else "block"
 
 
 RULES: tuple[Callable[[Server], list[Finding]], ...] = (nvml_fails, nvml_missing, no_gpu, old_driver)

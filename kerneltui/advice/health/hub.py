@@ -79,9 +79,10 @@ def token_refused(server: Server) -> list[Finding]:
     """A token that the Hub refuses makes it refuse also what needs none."""
     hub = server.hub
     reason = hub.unavailable.get("user") if hub else None
-    if hub is None or hub.token is None or hub.user is not None or hub.seconds is None or reason is None:
+    # Other reasons say that the Hub was not asked, or did not answer.
+    if hub is None or hub.token is None or reason is None or "not accept" not in reason:
         return []
-    where = "the variable HF_TOKEN" if hub.token == "environment" else "the file that `hf auth login` wrote"
+    where = "the variable HF_TOKEN" if hub.token == "environment" else "where `hf auth login` keeps it"
     mend = (
         Fix(label="Leave it out", command="unset HF_TOKEN HUGGING_FACE_HUB_TOKEN")
         if hub.token == "environment"
