@@ -8,14 +8,14 @@ from collections.abc import Callable
 import msgspec
 
 from kerneltui.advice.finding import Finding, Fix
-from kerneltui.advice.fixes import set_variable, use_native
+from kerneltui.advice.fixes import use_native
 from kerneltui.advice.health import driver
 from kerneltui.advice.health.naming import card
 from kerneltui.advice.health.torch_build import foreign_architecture
+from kerneltui.advice.numbering import missing_gpu
 from kerneltui.advice.situation import Situation
 from kerneltui.facts.server import AMPERE, Gpu
-from kerneltui.plan.devices import VISIBLE, count_devices
-from kerneltui.plan.plan import file_variables
+from kerneltui.plan.devices import count_devices
 
 _USE_CPU = Fix(label="Train on the CPU", changes={"use_cpu": True})
 
@@ -58,46 +58,6 @@ def old_driver(situation: Situation) -> list[Finding]:
     return [msgspec.structs.replace(finding, fixes=(*finding.fixes, _USE_CPU)) for finding in found]
 
 
-def missing_gpu(situation: Situation) -> list[Finding]:
-    """The GPUs that the plan names must be there."""
-    named = _named(situation)
-    indices = sorted(gpu.index for gpu in situation.server.gpus if gpu.index is not None)
-    absent = [number for number in named if number not in indices]
-    if not absent or not indices or situation.settings.get("use_cpu"):
-        return []
-    there = [number for number in named if number in indices]
-    fitting = ",".join(map(str, [*there, *(number for number in indices if number not in there)][: len(named)]))
-    by_flag = situation.plan.launch.gpus is not None
-    return [
-        Finding(
-            id="device.missing_gpu",
-            severity="block",
-            title=f"There is no GPU {', '.join(map(str, absent))} on this server",
-            why=f"It has {', '.join(map(str, indices))}, in PCI bus order. "
-            f"{'--gpus ' if by_flag else f'{VISIBLE}='}{fitting} would do.",
-            origin="asked",
-            source="the server report",
-            fixes=() if by_flag else set_variable(situation, "Name GPUs that are there", VISIBLE, fitting),
-        )
-    ]
-
-
-def chosen_twice(situation: Situation) -> list[Finding]:
-    """The file's `env` mapping and accelerate's gpu_ids come after the choice of the launch, and silently win."""
-    gpus = situation.plan.launch.gpus
-    if gpus is None:
-        return []
-    launch = ",".join(map(str, gpus))
-    label, found = "Leave it to --gpus", []
-    visible = file_variables(situation.plan.config).get(VISIBLE)
-    if visible is not None and str(visible) != launch:
-        found.append(_chosen_twice(launch, VISIBLE, visible, set_variable(situation, label, VISIBLE, None)))
-    identifiers = situation.settings.accelerate.get("gpu_ids")
-    if identifiers not in (None, "all", launch):
-        found.append(_chosen_twice(launch, "gpu_ids", identifiers, (Fix(label=label, changes={"gpu_ids": None}),)))
-    return found
-
-
 def more_processes_than_gpus(situation: Situation) -> list[Finding]:
     """Each process on a machine has a GPU of its own: NCCL refuses two on the same."""
     count = count_devices(situation.plan, situation.server)
@@ -117,26 +77,6 @@ def more_processes_than_gpus(situation: Situation) -> list[Finding]:
             fixes=(Fix(label=f"Set num_processes to {count}", changes={"num_processes": count}),),
         )
     ]
-
-
-def _chosen_twice(launch: str, name: str, value: object, fixes: tuple[Fix, ...]) -> Finding:
-    return Finding(
-        id=f"device.chosen_twice.{name}",
-        severity="block",
-        title=f"The GPUs are chosen twice: --gpus {launch}, and {name} is {value}",
-        why=f"{name} is set last, in the training process, so that it would train on other GPUs than were judged here.",
-        origin="known",
-        source="trl: TrlParser.parse_args_and_config (env); accelerate: utils.launch (gpu_ids)",
-        fixes=fixes,
-    )
-
-
-def _named(situation: Situation) -> tuple[int, ...]:
-    """Return the numbers of the GPUs that the plan names, by the launch or by CUDA_VISIBLE_DEVICES."""
-    if situation.plan.launch.gpus is not None:
-        return situation.plan.launch.gpus
-    names = situation.plan.environment.get(VISIBLE, "").split(",")
-    return tuple(int(name) for name in names if name.strip().isascii() and name.strip().isdigit())
 
 
 def torch_without_architecture(situation: Situation) -> list[Finding]:
@@ -205,8 +145,6 @@ def before_ampere(situation: Situation) -> list[Gpu]:
 RULES: tuple[Callable[[Situation], list[Finding]], ...] = (
     no_gpu,
     old_driver,
-    missing_gpu,
-    chosen_twice,
     more_processes_than_gpus,
     torch_without_architecture,
     flash_before_ampere,

@@ -14,6 +14,7 @@ from kerneltui.advice import (
     elsewhere,
     keys,
     names,
+    numbering,
     packages,
     packing,
     secrets,
@@ -26,7 +27,7 @@ from kerneltui.advice.health.for_plan import add_health
 from kerneltui.advice.situation import Situation
 
 _SUBJECTS = (
-    *(elsewhere, packages, device, dtype, names, source, variants, attention, backward),
+    *(elsewhere, packages, numbering, device, dtype, names, source, variants, attention, backward),
     *(trainer, data, keys, secrets, packing, configuration),
 )
 

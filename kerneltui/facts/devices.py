@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from kerneltui.facts.nvml_devices import pci_key
@@ -12,51 +10,48 @@ from kerneltui.facts.server import Gpu
 # What torch knows too, for where NVML does not tell.
 _FROM_TORCH = ("name", "capability", "memory_total", "uuid", "pci")
 
+# Of a divided card torch knows a part: its name, memory and UUID are not those of the card.
+_OF_A_PART = ("capability", "pci")
+
 
 def join_devices(
     gpus: tuple[Gpu, ...], devices: tuple[Gpu, ...], *, no_nvml: str, no_torch: str, limited: bool = False
 ) -> tuple[Gpu, ...]:
     """Return NVML's `gpus`, each with what torch's `devices` add, then those devices that only torch sees.
 
-    The same card is known by its UUID, else its PCI id (under MIG torch has another UUID), else, from a torch
-    that tells neither, its position. `no_nvml` and `no_torch` are the reasons for what one of them does not
-    tell; `limited` says that a variable such as CUDA_VISIBLE_DEVICES hides GPUs from torch, so that its
+    The same card is known by its UUID, else its PCI id (torch has the UUID of a part where the card is divided), else,
+    from a torch that tells neither, its position. `no_nvml` and `no_torch` are the reasons for what one of them does
+    not tell; `limited` says that a variable such as CUDA_VISIBLE_DEVICES hides GPUs from torch, so that its
     numbers are not those of the machine.
     """
     left = list(devices)
     joined = []
     for gpu in gpus:
         by_position = len(gpus) == len(devices) and not limited
-        match = next((device for device in left if _same(gpu, device, by_position)), None)
-        if match:
-            left.remove(match)
-        joined.append(_add(gpu, match) if match else _without(gpu, ("torch_index",), no_torch))
+        # Of a divided card torch may see several parts.
+        matches = [device for device in left if _same(gpu, device, by_position)]
+        left = [device for device in left if device not in matches]
+        joined.append(_add(gpu, matches[0]) if matches else _without(gpu, ("torch_index",), no_torch))
     return tuple(joined) + tuple(_torch_only(device, no_nvml, limited) for device in left)
 
 
-def visible_gpus(gpus: Sequence[Gpu], devices: str) -> tuple[Gpu, ...]:
-    """Return those of `gpus` that CUDA shows under CUDA_VISIBLE_DEVICES=`devices`: numbers, or beginnings of UUIDs.
+def share_memory(gpus: tuple[Gpu, ...], total: int | None, available: int | None) -> tuple[Gpu, ...]:
+    """Return the GPUs, those without memory of their own with the system's: `total` and `available` bytes.
 
-    A name that is not there ends the list, and one that stands there twice empties it. Source: `_parse_visible_devices`
-    in torch.cuda. A part of a card (MIG) is not told apart: all cards that may be parted count.
+    What NVML or torch told stays. What others hold of the system's memory is missing on the GPU, so that it counts
+    as used: https://github.com/XuehaiPan/nvitop/issues/208
     """
-    if "MIG-" in devices:
-        return tuple(gpu for gpu in gpus if gpu.mig is not False)
-    if all(gpu.index is None and gpu.uuid is None for gpu in gpus):
-        return tuple(gpus)
-    found: list[Gpu] = []
-    for name in devices.split(","):
-        named = [gpu for gpu in gpus if _is_named(gpu, name.strip())]
-        if len(named) != 1:
-            break
-        found += named
-    return tuple(found) if len({id(gpu) for gpu in found}) == len(found) else ()
+    return tuple(_with_memory(gpu, total, available) if gpu.memory_unified else gpu for gpu in gpus)
 
 
-def _is_named(gpu: Gpu, name: str) -> bool:
-    if name.isascii() and name.isdigit():
-        return gpu.index == int(name)
-    return name.startswith("GPU-") and gpu.uuid is not None and _uuid(gpu.uuid).startswith(_uuid(name))
+def _with_memory(gpu: Gpu, total: int | None, available: int | None) -> Gpu:
+    size = gpu.memory_total or total
+    free = available if size is None or available is None else min(available, size)
+    used = None if size is None or free is None else size - free
+    read = {"memory_total": size, "memory_free": free, "memory_used": used}
+    known = {name: value for name, value in read.items() if value is not None and getattr(gpu, name) is None}
+    reasons = {name: reason for name, reason in gpu.unavailable.items() if name not in known}
+    return msgspec.structs.replace(gpu, unavailable=reasons, **known)
 
 
 def _same(gpu: Gpu, device: Gpu, by_position: bool) -> bool:
@@ -74,10 +69,14 @@ def _uuid(text: str) -> str:
 
 def _add(gpu: Gpu, device: Gpu) -> Gpu:
     """Return NVML's record of a card with torch's number for it, and torch's value where NVML has none."""
-    known = {name: getattr(device, name) for name in _FROM_TORCH if getattr(gpu, name) is None}
+    fields = _OF_A_PART if gpu.mig else _FROM_TORCH
+    known = {name: getattr(device, name) for name in fields if getattr(gpu, name) is None}
     known = {name: value for name, value in known.items() if value is not None}
     reasons = {name: reason for name, reason in gpu.unavailable.items() if name not in known}
-    return msgspec.structs.replace(gpu, torch_index=device.torch_index, unavailable=reasons, **known)
+    unified = gpu.memory_unified or device.memory_unified
+    return msgspec.structs.replace(
+        gpu, torch_index=device.torch_index, memory_unified=unified, unavailable=reasons, **known
+    )
 
 
 def _torch_only(device: Gpu, reason: str, limited: bool) -> Gpu:

@@ -14,6 +14,7 @@ from kerneltui.advice.situation import Situation
 from kerneltui.errors import KerneltuiError, UsageError
 from kerneltui.interpreter import worker_command
 from kerneltui.paths import check_run_name, write_atomically
+from kerneltui.plan.devices import ORDER, VISIBLE, name_gpus
 from kerneltui.plan.plan import Plan
 from kerneltui.plan.secrets import without_secrets
 from kerneltui.runs.directory import Command, RunDirectory, RunRecord
@@ -68,25 +69,25 @@ def training_command(
     return Command(
         argv=(*worker_command(python, "launch", *settings.launch_arguments), *train[1:]),
         cwd=plan.cwd,
-        environment=_environment(run, number, plan),
+        environment=_environment(run, number, situation),
     )
 
 
-def _environment(run: RunDirectory, number: int, plan: Plan) -> dict[str, str]:
+def _environment(run: RunDirectory, number: int, situation: Situation) -> dict[str, str]:
+    plan = situation.plan
     found = {
         MARK: str(run.path),
         ATTEMPT: str(number),
         "PYTHONUNBUFFERED": "1",
         # So that a GPU's number means the same card to NVML, to torch and to the person.
-        "CUDA_DEVICE_ORDER": os.environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
+        ORDER: "PCI_BUS_ID",
         **plan.environment,
     }
     if any(os.environ.get(name) for name in _TELEMETRY_OFF):
         # Without telemetry kernels 0.17.2 ends its User-Agent header in "; ", which the HTTP client refuses to send.
         found.setdefault("HF_HUB_USER_AGENT_ORIGIN", "kerneltui")
     if plan.launch.gpus is not None:
-        found["CUDA_VISIBLE_DEVICES"] = ",".join(str(index) for index in plan.launch.gpus)
-        found["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+        found |= {VISIBLE: name_gpus(plan.launch.gpus, situation.server), ORDER: "PCI_BUS_ID"}
     return found
 
 

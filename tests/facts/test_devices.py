@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
-from kerneltui.facts.devices import join_devices, visible_gpus
+from kerneltui.facts.devices import join_devices, share_memory
 from kerneltui.facts.gpu import Nvml
 from kerneltui.facts.server import Gpu
-from tests.facts.fake_nvml import GIB, FakeNvml, gb10, h200
+from tests.facts.fake_nvml import GIB, FakeNvml, gb10, h200, split_h100
 
 NO_NVML = "NVML Shared Library Not Found"
 NO_TORCH = "torch does not see it under CUDA_VISIBLE_DEVICES=1"
@@ -76,20 +74,35 @@ def test_every_missing_value_has_its_reason() -> None:
         assert set(missing) <= gpu.unavailable.keys()
 
 
-CARDS = tuple(Gpu(index=n, uuid=f"GPU-{letter * 8}-0000") for n, letter in enumerate("abc"))
+def test_of_a_divided_card_torch_knows_parts() -> None:
+    """Their names and memory are not those of the card, and several parts are one card."""
+    pci = "00000000:AF:00.0"
+    parts = [Gpu(torch_index=n, uuid=f"{n}", pci=pci, name="… MIG 1g.10gb", memory_total=9 * GIB) for n in range(2)]
+    (gpu,) = join(nvml_gpus(split_h100(pci=pci)), *parts)
+    assert (gpu.torch_index, gpu.name, gpu.memory_total) == (0, "NVIDIA H100 80GB HBM3", None)
+    assert gpu.unavailable["memory_total"] == "Insufficient Permissions"
 
 
-@pytest.mark.parametrize(
-    ("devices", "expected"),
-    [
-        ("1", [1]), ("2,0", [2, 0]), (" 1 , 2 ", [1, 2]), ("", []), ("-1", []), ("1,7,2", [1]), ("1,1", []),
-        ("GPU-bb", [1]), ("GPU-bbbbbbbb-0000,GPU-a", [1, 0]), ("GPU-", []), ("NoDevFiles", []), ("MIG-x", [0, 1, 2]),
-    ],
-)  # fmt: skip
-def test_what_cuda_shows_under_cuda_visible_devices(devices: str, expected: list[int]) -> None:
-    assert [gpu.index for gpu in visible_gpus(CARDS, devices)] == expected
+class TestUnifiedMemory:
+    """A GPU without memory of its own has the system's, as far as torch did not tell more."""
 
+    def test_the_systems(self) -> None:
+        (gpu,) = share_memory(nvml_gpus(gb10()), 120 * GIB, 100 * GIB)
+        assert (gpu.memory_total, gpu.memory_free, gpu.memory_used) == (120 * GIB, 100 * GIB, 20 * GIB)
+        assert gpu.memory_unified
+        assert not {"memory_total", "memory_free", "memory_used"} & gpu.unavailable.keys()
 
-def test_cards_that_nothing_tells_apart_are_not_hidden() -> None:
-    card = Gpu(torch_index=0, name="AMD Instinct MI300X")
-    assert visible_gpus((card,), "0") == (card,)
+    def test_the_total_of_torch_comes_first(self) -> None:
+        joined = join(nvml_gpus(gb10()), Gpu(torch_index=0, pci="0000000F:01:00.0", memory_total=119 * GIB))
+        (gpu,) = share_memory(joined, 120 * GIB, 119 * GIB + 1)
+        assert (gpu.memory_total, gpu.memory_free, gpu.memory_used) == (119 * GIB, 119 * GIB, 0)
+
+    def test_torch_may_know_that_it_is_shared(self) -> None:
+        joined = join(nvml_gpus(h200()), Gpu(torch_index=0, uuid=h200().uuid[4:], memory_unified=True))
+        (gpu,) = share_memory(joined, 1, 1)
+        assert gpu.memory_unified
+        assert gpu.memory_used == 0  # as NVML says
+
+    def test_other_cards_have_their_own(self) -> None:
+        gpus = nvml_gpus(*TWO)
+        assert share_memory(gpus, 1, 1) == gpus

@@ -13,6 +13,7 @@ import pytest
 
 from kerneltui.assess import assess
 from kerneltui.errors import KerneltuiError, UsageError
+from kerneltui.facts.server import Gpu, MigInstance
 from kerneltui.plan.plan import Launch
 from kerneltui.runs import launch as module
 from kerneltui.runs.directory import ACTIVE, Command, RunDirectory
@@ -108,6 +109,29 @@ def test_the_environment_of_the_file_is_there_before_anything_is_imported(tmp_pa
     command = training_command(RunDirectory(tmp_path), 1, msgspec.structs.replace(FINE, plan=plan), Path("/opt/python"))
     expected = {"HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "1", "A": "file", "B": "launch"}
     assert expected.items() <= command.environment.items()
+
+
+def test_gpus_are_counted_as_in_the_report_whatever_the_shell_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
+    command = training_command(RunDirectory(tmp_path), 1, FINE, Path("/opt/python"))
+    assert command.environment["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+    assert "CUDA_VISIBLE_DEVICES" not in command.environment
+
+
+def test_with_divided_cards_gpus_are_named_by_uuid(tmp_path: Path) -> None:
+    """CUDA numbers them otherwise than the report."""
+    instance = MigInstance(uuid="MIG-1", gpu_instance=1, compute_instance=0)
+    gpus = (
+        Gpu(index=0, uuid="GPU-a", mig=True, mig_instances=(instance,)),
+        Gpu(index=1, uuid="GPU-b", mig=False, mig_instances=()),
+    )
+    server = msgspec.structs.replace(FINE.server, gpus=gpus)
+    plan = msgspec.structs.replace(FINE.plan, launch=Launch(gpus=(1, 0)))
+    situation = msgspec.structs.replace(FINE, server=server, plan=plan)
+    command = training_command(RunDirectory(tmp_path), 1, situation, Path("/opt/python"))
+    assert command.environment["CUDA_VISIBLE_DEVICES"] == "GPU-b,MIG-1"
 
 
 def test_an_output_directory_of_the_person_stays(tmp_path: Path) -> None:
