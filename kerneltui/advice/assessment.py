@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kerneltui.advice.finding import Finding
+from kerneltui.advice.finding import Finding, is_blocked
 from kerneltui.records import Document, Record
 
 
@@ -38,4 +38,4 @@ class Assessment(Document):
     @property
     def blocked(self) -> bool:
         """Whether a finding says that the run will fail or silently train the wrong thing."""
-        return any(finding.severity == "block" for finding in self.findings)
+        return is_blocked(self.findings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from kerneltui.records import Record
@@ -43,3 +44,8 @@ class Finding(Record):
     origin: Origin
     source: str
     fixes: tuple[Fix, ...] = ()
+
+
+def is_blocked(findings: Iterable[Finding]) -> bool:
+    """Return whether one of the findings says that it will fail, or silently train the wrong thing."""
+    return any(finding.severity == "block" for finding in findings)
