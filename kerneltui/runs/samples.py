@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,7 @@ from kerneltui.text import plain_line
 HISTORY = 150
 
 _FIELDS = GpuSample.__struct_fields__
+_HOST = ("memory_used", "memory_total", "disk_free")
 
 History = tuple[float | None, ...]
 
@@ -54,6 +56,14 @@ class HostView:
     disk_free: int | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class MachineView:
+    """The GPUs and the host at one moment, with the GPUs' last minutes."""
+
+    gpus: tuple[GpuView, ...] = ()
+    machine: HostView = field(default_factory=HostView)
+
+
 class Samples:
     """Gathers the lines of `system.jsonl`. `gpus` are those of the server's report, `chosen` the run's own of them."""
 
@@ -65,18 +75,18 @@ class Samples:
 
     def add(self, line: dict[str, Any]) -> None:
         """Take in one line; what does not fit is left out."""
-        self.host = HostView(
-            memory_used=_size(line.get("memory_used")),
-            memory_total=_size(line.get("memory_total")),
-            disk_free=_size(line.get("disk_free")),
-        )
         gpus = line.get("gpus")
+        found = []
         for raw in gpus if isinstance(gpus, list) else ():
-            try:
-                # A later kerneltui may record more than this one knows.
-                sample = msgspec.convert({name: raw[name] for name in _FIELDS if name in raw}, GpuSample)
-            except (msgspec.ValidationError, TypeError):
-                continue
+            # A later kerneltui may record more than this one knows.
+            with contextlib.suppress(msgspec.ValidationError, TypeError):
+                found.append(msgspec.convert({name: raw[name] for name in _FIELDS if name in raw}, GpuSample))
+        self.take(found, HostView(**{name: _size(line.get(name)) for name in _HOST}))
+
+    def take(self, gpus: Iterable[GpuSample], host: HostView) -> None:
+        """Take in one sample."""
+        self.host = host
+        for sample in gpus:
             if self._chosen is None or sample.index is None or sample.index in self._chosen:
                 key = sample.uuid or str(sample.index)
                 self._cards.setdefault(key, deque(maxlen=HISTORY)).append(sample)

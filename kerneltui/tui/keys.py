@@ -30,9 +30,17 @@ HOME = (
     Key("enter", "open", "Open", "Open the run under the cursor."),
     Key("n", "new", "New run", "Plan a new run, step by step."),
     Key("o", "open_config", "Open config", "Start from a TRL configuration file that you have."),
+    Key("d", "doctor", "Doctor", "What is on this server, and what is wrong with it."),
     Key("s", "stop", "Stop", "Stop the run under the cursor, with a checkpoint."),
-    Key("r", "refresh", "Refresh", "Read the server and the runs again."),
+    Key("r", "refresh", "Refresh", "Read the server and the runs again.", footer=False),
     Key("q", "quit", "Quit", "Leave kerneltui; runs go on."),
+)
+DOCTOR = (
+    Key("enter", "details", "Details", "Why a finding is one, what mends it, and where that can be read."),
+    Key("c", "copy_fix", "Copy fix", "Copy the command that mends the finding under the cursor."),
+    Key("y", "copy_report", "Copy report", "Copy the whole report as text, and write it to a file."),
+    Key("r", "refresh", "Refresh", "Read the server again."),
+    Key("escape,q", "back", "Back", "Go back.", shown_as="esc"),
 )
 WIZARD = (
     Key("enter", "take", "Take it", "Take what is marked and go to the next step."),

@@ -193,6 +193,12 @@ class HomeScreen(Screen[None]):
 
         self.app.push_screen(OpenConfig())
 
+    def action_doctor(self) -> None:
+        """Show the server report."""
+        from kerneltui.tui.screens.doctor import DoctorScreen
+
+        self.app.push_screen(DoctorScreen())
+
     def action_stop(self) -> None:
         """Ask the run under the cursor to stop with a checkpoint."""
         view = self._current()
@@ -236,5 +242,5 @@ class HomeScreen(Screen[None]):
 
 
 def _start_card() -> Content:
-    shown = [key for key in HOME if key.action in ("new", "open_config", "refresh", "quit")]
+    shown = [key for key in HOME if key.action in ("new", "open_config", "doctor", "refresh", "quit")]
     return Content("\n").join(Content.assemble((key.keys, "bold $primary"), f"  {key.label}") for key in shown)

@@ -20,6 +20,11 @@ def findings_title(findings: Sequence[Finding], state: WizardState) -> str:
         return "✖ not judged"
     if state.assessment is None:
         return "…"
+    return count_findings(findings)
+
+
+def count_findings(findings: Sequence[Finding]) -> str:
+    """Return how many findings there are of each severity, by their signs."""
     counts = {severity: sum(finding.severity == severity for finding in findings) for severity in _SEVERITIES}
     return "  ".join(f"{SIGNS[severity]} {counts[severity]}" for severity in _SEVERITIES)
 
@@ -38,25 +43,23 @@ def findings_content(findings: Sequence[Finding], state: WizardState, changed: f
     return Content("\n").join(_line(finding, finding.id in changed) for finding in ordered)
 
 
+def finding_line(finding: Finding, style: str = "") -> Content:
+    """Return a finding's sign and title."""
+    sign = (f"{SIGNS[finding.severity]} ", f"${COLOURS[finding.severity]}")
+    return Content.assemble(sign, (plain_line(finding.title), style))
+
+
 def _line(finding: Finding, new: bool) -> Content:
     fix = next((fix for fix in finding.fixes if fix.changes or fix.nulls), None)
-    parts: list[tuple[str, str] | str] = [
-        (f"{SIGNS[finding.severity]} ", f"${COLOURS[finding.severity]}"),
-        (plain_line(finding.title), "bold" if new else ""),
-    ]
-    if fix:
-        parts += [("  f ", "bold $primary"), (plain_line(fix.label), "$secondary")]
-    return Content.assemble(*parts)
+    line = finding_line(finding, "bold" if new else "")
+    if fix is None:
+        return line
+    return Content.assemble(line, ("  f ", "bold $primary"), (plain_line(fix.label), "$secondary"))
 
 
 def finding_detail(finding: Finding) -> Content:
     """Return a finding in full: title, why, fixes, source."""
-    lines = [
-        Content.assemble(
-            (f"{SIGNS[finding.severity]} ", f"${COLOURS[finding.severity]}"), (plain_line(finding.title), "bold")
-        ),
-        Content(plain_line(finding.why)),
-    ]
+    lines = [finding_line(finding, "bold"), Content(plain_line(finding.why))]
     for fix in finding.fixes:
         change = fix.command or ", ".join(
             [f"{name}: {value}" if value is not None else f"without {name}" for name, value in fix.changes.items()]

@@ -15,7 +15,7 @@ from kerneltui.tui.widgets.words import gib
 
 if TYPE_CHECKING:
     from kerneltui.runs.live_view import LiveView
-    from kerneltui.runs.samples import GpuView, History, HostView
+    from kerneltui.runs.samples import GpuView, History, HostView, MachineView
 
 # No full block: the lines of the panel stand apart.
 _BLOCKS = " ▁▂▃▄▅▆▇"
@@ -36,7 +36,7 @@ class GpuPanel(Pane, Lines):
 
     DEFAULT_CSS = "GpuPanel { height: auto; }"
 
-    view: var[LiveView | None] = var(None)
+    view: var[LiveView | MachineView | None] = var(None)
 
     def watch_view(self) -> None:
         """Show a newer view, where it differs."""
