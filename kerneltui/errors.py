@@ -45,7 +45,14 @@ class WorkerError(KerneltuiError):
 
 
 class WorkerDiedError(WorkerError):
-    """The worker ended before it answered (a crash, a signal, an import that exits)."""
+    """The worker ended before it answered (a crash, a signal, an import that exits).
+
+    `ending` is "signal N" or "exit code N".
+    """
+
+    def __init__(self, title: str, message: str, hint: str, ending: str) -> None:
+        super().__init__(title, message, hint)
+        self.ending = ending
 
 
 class WorkerTimeoutError(WorkerError):

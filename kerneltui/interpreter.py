@@ -25,7 +25,7 @@ from kerneltui.errors import (
     WorkerTimeoutError,
 )
 from kerneltui.installer import find_installer, install_command
-from kerneltui.text import plain
+from kerneltui.text import hide_secrets, plain
 
 WORKER = Path(__file__).parent / "worker" / "run.py"
 
@@ -184,7 +184,7 @@ class Worker:
         size = self._stderr.tell()
         self._stderr.seek(max(0, size - 16384))
         text = self._stderr.read().decode("utf-8", "replace")
-        return "\n".join(plain(text).strip().splitlines()[-lines:])
+        return "\n".join(hide_secrets(plain(text)).strip().splitlines()[-lines:])
 
     def _send(self, request: dict[str, Any], question: str) -> None:
         assert self._process.stdin
@@ -208,6 +208,7 @@ class Worker:
             f"{self.program} in {self.python} ended ({ending}) at {question!r}",
             self.stderr_tail(),
             f"Run {shlex.join(worker_command(self.python, self.program))} by hand to see more.",
+            ending,
         )
 
     def _answer_error(self, question: str, error: dict[str, str]) -> MissingPackageError | WorkerAnswerError:
@@ -221,7 +222,7 @@ class Worker:
             )
         return WorkerAnswerError(
             f"{self.program} could not answer {question!r}",
-            plain(f"{error['type']}: {error['message']}"),
+            hide_secrets(plain(f"{error['type']}: {error['message']}")),
             f"It was asked in {self.python}.",
             error["type"],
         )

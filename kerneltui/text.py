@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 # C0 and C1 controls except tab and newline; escape sequences are taken as a whole first.
 _ESCAPE_SEQUENCE = re.compile(
@@ -19,6 +21,14 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # Characters that turn the direction of what follows could make a line read as something else.
 _DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f]")
 
+# All up to the last @: a password may itself hold an @ or a slash, and to show too little does no harm.
+_CREDENTIALS = re.compile(r"(://)\S*@")
+# Those of a login with a browser are longer: hf_oauth_ or hf_jwt_, then parts of base64 with dots between.
+_TOKEN = re.compile(r"hf_\w{8,}(?:[.-]+\w+)*")
+# The variables that huggingface_hub takes a token from. Source: huggingface_hub.utils._auth.
+_TOKEN_VARIABLES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_OIDC_ID_TOKEN")
+_SHORTEST_TOKEN = 8
+
 
 def plain(text: str) -> str:
     """Return `text` without escape sequences, control characters (but tab and newline) and direction overrides."""
@@ -29,6 +39,33 @@ def plain_line(text: str) -> str:
     """Return `plain(text)` on one line; of a line rewritten by carriage returns only the last state stays."""
     lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
     return " ".join(plain(line) for line in lines).strip()
+
+
+def harmless(value: str) -> str:
+    """Return `value` on one line, with user and password taken out of addresses and the Hub's tokens replaced."""
+    return hide_secrets(plain_line(value))
+
+
+def hide_secrets(text: str) -> str:
+    """Return `text` without user and password in addresses, and with the Hub's tokens replaced."""
+    return hide_tokens(_CREDENTIALS.sub(r"\1", text))
+
+
+def hide_tokens(text: str) -> str:
+    """Return `text` with the Hub's tokens in it replaced: all that look like one, and those of this environment."""
+    for token in (os.environ.get(name, "").strip() for name in _TOKEN_VARIABLES):
+        if len(token) >= _SHORTEST_TOKEN:
+            text = text.replace(token, "hf_…")
+    return _TOKEN.sub("hf_…", text)
+
+
+def without_secrets(value: Any) -> Any:
+    """Return dicts and sequences within one another as they are, but for the secrets in their strings."""
+    if isinstance(value, str):
+        return hide_secrets(value)
+    if isinstance(value, dict):
+        return {key: without_secrets(inner) for key, inner in value.items()}
+    return [without_secrets(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:

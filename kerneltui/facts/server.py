@@ -209,8 +209,8 @@ class Server(Document):
     hostname: str
     system: str
     machine: str
-    python: str
     interpreter: str
+    python: str | None = None
     release: str | None = None
     installer: Installer | None = None
     cores: int | None = None

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from kerneltui.facts.host import hide_tokens
 from kerneltui.plan.edit import edit_config
 from kerneltui.plan.plan import Plan, file_variables, parse_config
+from kerneltui.text import hide_tokens
 
 HIDDEN = "<hidden>"
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from kerneltui.facts.host import hide_tokens
 from kerneltui.plan.secrets import HIDDEN, is_secret
+from kerneltui.text import hide_tokens
 
 # A shorter value would be found in words that are none.
 _SHORTEST = 8

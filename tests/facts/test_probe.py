@@ -1,4 +1,4 @@
-"""The probe's functions against stand-ins for torch and for the tables of transformers and TRL."""
+"""The probe: its functions against damaged packages and tables, and its process where an import ends it."""
 
 from __future__ import annotations
 
@@ -11,73 +11,11 @@ from typing import Any
 
 import pytest
 
-from kerneltui.worker import library_tables, probe
+from kerneltui.facts.probe import IMPORTS, Probe, read_parts
+from kerneltui.worker import library_tables, probe, toolchain
+from tests.facts.environments import add_package, make_environment
 
 FLASH = "transformers.modeling_flash_attention_utils"
-
-
-def fake_torch(*devices: Any, hip: str | None = None, mps: bool = False, error: Exception | None = None) -> Any:
-    def init() -> None:
-        if error:
-            raise error
-
-    cuda = SimpleNamespace(
-        init=init,
-        is_available=lambda: bool(devices),
-        device_count=lambda: len(devices),
-        get_device_properties=lambda number: devices[number],
-    )
-    return SimpleNamespace(
-        cuda=cuda,
-        version=SimpleNamespace(cuda="13.0", hip=hip),
-        backends=SimpleNamespace(mps=SimpleNamespace(is_available=lambda: mps)),
-    )
-
-
-def test_a_cuda_device() -> None:
-    card = SimpleNamespace(
-        name="NVIDIA H200",
-        uuid="1111-2222",
-        pci_domain_id=0,
-        pci_bus_id=0x3B,
-        pci_device_id=0,
-        major=9,
-        minor=0,
-        total_memory=150_000,
-    )
-    assert probe.read_devices(fake_torch(card)) == [
-        {
-            "torch_index": 0,
-            "name": "NVIDIA H200",
-            "uuid": "1111-2222",
-            "pci": "00000000:3B:00.0",
-            "capability": [9, 0],
-            "memory_total": 150_000,
-        }
-    ]
-
-
-def test_an_amd_device_has_no_cuda_capability() -> None:
-    card = SimpleNamespace(name="AMD Instinct MI300X", major=9, minor=4, total_memory=192)
-    (device,) = probe.read_devices(fake_torch(card, hip="6.4.0"))
-    assert (device["name"], device["capability"], device["uuid"], device["pci"]) == (
-        card.name,
-        None,
-        None,
-        None,
-    )
-
-
-def test_an_apple_device() -> None:
-    assert [device["name"] for device in probe.read_devices(fake_torch(mps=True))] == ["Apple GPU (MPS)"]
-
-
-def test_torch_says_itself_why_it_can_use_no_gpu() -> None:
-    words = "The NVIDIA driver on your system is too old (found version 11040)."
-    unavailable: dict[str, str] = {}
-    torch = fake_torch(error=RuntimeError(words))
-    assert library_tables.attempt("devices", lambda: probe.read_devices(torch), unavailable) is None
-    assert unavailable == {"devices": words}
 
 
 @pytest.mark.parametrize("version", ["2.3.2", "2.3.3", "2.8.3.post1"])
@@ -113,14 +51,14 @@ def test_whatever_an_import_raises_is_a_reason(error: BaseException) -> None:
 
 @pytest.mark.parametrize("problem", ["raises", "no version"])
 def test_damaged_metadata_is_told(problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def version(name: str) -> str | None:
+    def distribution(name: str) -> Any:
         if name != "trl":
             raise importlib.metadata.PackageNotFoundError(name)
         if problem == "raises":
             raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
-        return None
+        return SimpleNamespace(version=None, requires=None)
 
-    monkeypatch.setattr(importlib.metadata, "version", version)
+    monkeypatch.setattr(importlib.metadata, "distribution", distribution)
     packages = probe.read_packages()
     assert list(packages) == ["trl"]
     assert packages["trl"]["version"] == ""
@@ -129,5 +67,108 @@ def test_damaged_metadata_is_told(problem: str, monkeypatch: pytest.MonkeyPatch)
 
 def test_the_probe_s_files_are_python_3_10() -> None:
     folder = Path(probe.__file__).parent
-    for name in ("probe", "library_tables", "protocol", "run"):
+    for name in ("probe", "library_tables", "protocol", "run", "toolchain", "torch_adapter"):
         ast.parse((folder / f"{name}.py").read_text(), feature_version=(3, 10))
+
+
+def test_the_compiler_is_the_one_that_triton_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A contract: our rule, for where Triton cannot be asked, gives what the installed Triton gives."""
+    build = pytest.importorskip("triton.runtime.build")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    for names in ((), ("clang",), ("clang", "gcc"), ("clang", "gcc", "tcc")):
+        for name in names:
+            (tmp_path / name).touch(mode=0o755)
+        if "tcc" in names:
+            monkeypatch.setenv("CC", "tcc")
+        build._find_compiler.cache_clear()
+        asked = library_tables.attempt("asked", toolchain.find_compiler, {})
+        with monkeypatch.context() as without:
+            without.setitem(sys.modules, "triton.runtime.build", None)
+            assert library_tables.attempt("own", toolchain.find_compiler, {}) == asked
+        assert asked == (str(tmp_path / names[-1]) if names else None)
+    build._find_compiler.cache_clear()
+
+
+def test_what_triton_lacks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "triton.runtime.build", None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CC", "icx")
+    monkeypatch.setattr("sysconfig.get_paths", lambda scheme: {"include": str(tmp_path)})
+    assert toolchain.read_toolchain() == {
+        "compiler": None,
+        "headers": None,
+        "unavailable": {
+            "compiler": "CC names icx, which is no program",
+            "headers": f"{tmp_path} has no Python.h: Python's headers (python3-dev, python3-devel) are not installed",
+        },
+    }
+    (tmp_path / "Python.h").touch()
+    assert toolchain.find_headers() == str(tmp_path)
+
+
+def parts_of(python: Path, timeout: float = 60) -> tuple[dict[str, Any], dict[str, str], list[str]]:
+    """Return all fields, reasons and steps that the probe tells in an environment."""
+    fields, reasons, steps = dict[str, Any](), dict[str, str](), list[str]()
+    with Probe(python, timeout) as asked:
+        for part in read_parts(asked):
+            if isinstance(part, str):
+                steps.append(part)
+            else:
+                fields |= part[0]
+                reasons |= part[1]
+    return fields, reasons, steps
+
+
+def test_an_import_that_crashes_hides_no_other(tmp_path: Path) -> None:
+    python = make_environment(tmp_path)
+    add_package(python, "kernels", "import os; os.kill(os.getpid(), 11)")
+    add_package(python, "peft", "raise ImportError('cannot import name X')")
+    add_package(python, "accelerate", "import sys; print('leaving', file=sys.stderr); import os; os._exit(7)")
+    add_package(python, "datasets", "")
+    add_package(python, "vllm", "import sys; sys.exit(3)", requires=("datasets>=2; python_version>'3'", "numpy"))
+    fields, reasons, steps = parts_of(python)
+    assert {name: package.error for name, package in fields["packages"].items()} == {
+        "kernels": "it ended the process (signal 11)",
+        "accelerate": "it ended the process (exit code 7): leaving",
+        "datasets": None,
+        "peft": "ImportError: cannot import name X",
+        "vllm": "SystemExit: 3",
+    }
+    assert fields["packages"]["vllm"].requires == {"datasets": ">=2"}
+    assert reasons["torch"] == "No module named 'torch'"
+    assert steps[-1] == "importing vllm"
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import os; os.kill(os.getpid(), 11)", "it ended the process (signal 11)"),
+        ("print('to stdout'); raise ImportError('libcudart.so.12: gone')", "ImportError: libcudart.so.12: gone"),
+    ],
+)
+def test_a_torch_that_does_not_import(tmp_path: Path, code: str, reason: str) -> None:
+    python = make_environment(tmp_path)
+    add_package(python, "torch", code, version="2.13.0")
+    add_package(python, "datasets", "")
+    fields, reasons, _ = parts_of(python)
+    assert (fields["torch"], reasons["torch"]) == (None, reason)
+    assert fields["packages"]["torch"].error == reason
+    assert fields["packages"]["datasets"].error is None
+    assert fields["libraries"].unavailable["trainers"] == "No module named 'trl'"
+    assert fields["toolchain"]
+
+
+def test_an_import_that_hangs_keeps_what_came_before(tmp_path: Path) -> None:
+    python = make_environment(tmp_path)
+    add_package(python, "torch", "import threading; threading.Event().wait()")
+    add_package(python, "datasets", "")
+    fields, reasons, _ = parts_of(python, timeout=3)
+    assert fields["packages"]["datasets"].version == "1.0"
+    for name in ("torch", "libraries", "toolchain"):
+        assert "no answer within 3 s" in reasons[name]
+    assert "no answer within 3 s" in fields["packages"]["datasets"].error
+
+
+def test_all_that_is_imported_is_looked_for() -> None:
+    assert set(IMPORTS) <= set(probe.PACKAGES)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
-import venv
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,17 @@ from typing import Any
 import psutil
 import pytest
 
-from kerneltui.errors import UsageError, WorkerTimeoutError
+from kerneltui.errors import UsageError
 from kerneltui.facts import read_server as module
-from kerneltui.facts.read_server import read_server
+from kerneltui.facts.disks import read_disk
+from kerneltui.facts.read_server import read_server, reread_server
 from kerneltui.facts.server import Server
 from kerneltui.records import from_json, to_json
-from tests.facts.fake_nvml import FakeNvml, h200
+from tests.facts.environments import add_package, make_environment
+from tests.facts.fake_nvml import GIB, FakeNvml, h200
+from tests.hub import LoopbackHub
+
+PLANTED, CACHED, PASSWORD = "hf_PLANTEDplantedPLANTED", "hf_CACHEDcachedCACHED", "pl@nted"
 
 
 @pytest.fixture(autouse=True)
@@ -32,9 +39,7 @@ def one_h200(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An interpreter without any package."""
-    folder = tmp_path_factory.mktemp("bare")
-    venv.create(folder, symlinks=True)
-    return folder / "bin" / "python"
+    return make_environment(tmp_path_factory.mktemp("bare"))
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +51,6 @@ def here() -> Iterator[tuple[Server, list[str]]]:
         patch.setenv("NCCL_DEBUG", "INFO")
         told: list[str] = []
         yield read_server(Path(sys.executable), on_progress=told.append), told
-
-
-def put(folder: Path, name: str, text: str) -> Path:
-    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(text)
-    return folder
 
 
 def test_the_training_packages_are_reported(here: tuple[Server, list[str]]) -> None:
@@ -67,9 +66,15 @@ def test_the_training_packages_are_reported(here: tuple[Server, list[str]]) -> N
     assert server.torch.version.startswith(version("torch").partition("+")[0])
     assert isinstance(server.torch.cxx11_abi, bool)
     assert server.environment["NCCL_DEBUG"] == "INFO"
-    assert {disk.purpose for disk in server.disks} == {"runs", "cache"}
+    assert {"runs", "cache"} <= {disk.purpose for disk in server.disks}
     assert server.cores
     assert server.memory_total
+    assert server.stay
+    assert server.toolchain
+    assert server.packages["trl"].requires["transformers"]
+    assert server.hub
+    assert "cannot be reached" in server.hub.unavailable["seconds"]
+    assert module.PENDING not in server.unavailable.values()
 
 
 def test_the_tables_are_those_of_the_installed_libraries(here: tuple[Server, list[str]]) -> None:
@@ -114,40 +119,16 @@ def test_an_interpreter_without_packages(bare: Path) -> None:
     assert gpu.unavailable == {"torch_index": "No module named 'torch'"}
 
 
-def test_an_empty_torch_does_not_hide_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(put(tmp_path, "torch/__init__.py", "")))
-    server = read_server(Path(sys.executable))
+def test_an_empty_torch_does_not_hide_the_others(tmp_path: Path) -> None:
+    python = make_environment(tmp_path)
+    module = add_package(python, "torch", "", version="2.13.0")
+    add_package(python, "datasets", "")
+    server = read_server(python)
     assert server.torch is None
-    assert f"{tmp_path / 'torch' / '__init__.py'} is not a whole PyTorch" in server.unavailable["torch"]
-    assert server.packages["torch"].error
-    assert server.packages["transformers"].version
-    assert server.libraries
-    assert {"sft", "dpo"} <= set(server.libraries.trainers) or server.libraries.unavailable["trainers"]
-    assert server.libraries.kernels_minimum
-
-
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [
-        ("import os; os.kill(os.getpid(), 11)", "signal 11"),
-        ("import os; os._exit(7)", "exit code 7"),
-    ],
-)
-def test_a_torch_that_takes_the_process_with_it(
-    bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, reason: str
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(put(tmp_path, "torch/__init__.py", code)))
-    server = read_server(bare)
-    assert (server.torch, server.libraries) == (None, None)
-    assert reason in server.unavailable["torch"]
-    assert reason in server.unavailable["libraries"]
-    assert server.gpus
-
-
-def test_a_torch_that_exits_or_lacks_a_library(bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put(tmp_path, "torch/__init__.py", "print('to stdout'); raise ImportError('libcudart.so.12: cannot open')")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    assert read_server(bare).unavailable["torch"] == "ImportError: libcudart.so.12: cannot open"
+    assert server.unavailable["torch"].startswith(f"{module} is not a whole PyTorch")
+    assert server.packages["torch"].error == server.unavailable["torch"]
+    assert server.packages["datasets"].error is None
+    assert server.gpus[0].unavailable["torch_index"] == server.unavailable["torch"]
 
 
 def test_no_process_is_left(bare: Path) -> None:
@@ -166,40 +147,107 @@ def test_an_interpreter_that_does_not_start(tmp_path: Path) -> None:
         read_server(broken)
 
 
-class SlowWorker:
-    """A worker whose import hangs after the first part."""
-
-    def __init__(self, parts: dict[str, Any]) -> None:
-        self.parts = parts
-
-    def ask(self, question: str, *, timeout: float, on_progress: Any, on_part: Any) -> Any:
-        for name, value in self.parts.items():
-            on_part(name, value)
-        raise WorkerTimeoutError("probe: no answer to 'probe' within 120 s")
-
-
-def test_an_import_that_hangs_keeps_what_came_before() -> None:
-    worker: Any = SlowWorker({"python": {"version": "3.12.3"}, "packages": {}})
-    parts, missing = module._probe(worker, 120, None)
-    assert parts["packages"] == {}
-    assert missing.keys() == {"torch", "libraries"}
-    assert "within 120 s" in missing["torch"]
-    with pytest.raises(WorkerTimeoutError):
-        module._probe(SlowWorker({}), 120, None)  # type: ignore[arg-type]
-
-
-def test_a_driver_that_hangs_does_not_hang_the_report() -> None:
-    import threading
-
+def test_a_driver_that_hangs_does_not_hang_the_report(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stuck = threading.Event()
-
-    def hang() -> Any:
-        stuck.wait()
-
-    report = module._in_background(hang)(0.01)
+    monkeypatch.setattr(module, "_nvml", lambda: [stuck.wait()])
+    monkeypatch.setattr(module, "_NVML_DEADLINE", 0.05)
+    server = read_server(bare)
     stuck.set()
-    assert report.gpus == ()
-    assert "has not answered" in report.unavailable["gpus"]
+    assert server.gpus == ()
+    assert {server.unavailable[name] for name in ("gpus", "driver", "driver_cuda")} == {
+        "no answer in 0.05 s: the driver hangs (look at dmesg)"
+    }
+
+
+def test_a_disk_that_cannot_be_asked_hides_no_other(
+    bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(purpose: Any, path: Path) -> Any:
+        if purpose == "runs":
+            raise OSError(5, os.strerror(5))
+        return read_disk(purpose, path)
+
+    monkeypatch.setattr(module, "read_disk", refuse)
+    server = read_server(bare, runs_dir=tmp_path)
+    assert server.unavailable["disks.runs"] == f"{tmp_path}: Input/output error"
+    assert [disk.purpose for disk in server.disks][:1] == ["cache"]
+
+
+def test_what_is_known_first_is_told_first(tmp_path: Path) -> None:
+    python = make_environment(tmp_path)
+    add_package(python, "torch", "import threading; threading.Event().wait(2)", version="2.13.0")
+    add_package(python, "peft", "raise ImportError('no')")
+    told: list[Server] = []
+    server = read_server(python, on_part=told.append)
+    cards = next(part for part in told if part.gpus)
+    assert cards.unavailable["torch"] == module.PENDING
+    assert cards.hostname == server.hostname
+    versions = next(part for part in told if part.packages)
+    assert versions.unavailable["torch"] == module.PENDING
+    assert versions.packages["peft"].error is None
+    after = next(part for part in told if part.unavailable.get("torch") != module.PENDING)
+    assert after.packages["peft"].error is None
+    assert told[-1] == server
+    assert module.PENDING not in server.unavailable.values()
+    assert server.packages["peft"].error == "ImportError: no"
+
+
+WHOLE_TORCH = """
+import pathlib, types
+pathlib.Path(__file__).with_name("imported").open("a").write("x")
+__version__ = "2.13.0"
+version = types.SimpleNamespace(cuda=None, hip=None)
+cuda = types.SimpleNamespace(is_available=lambda: False)
+def compiled_with_cxx11_abi(): return True
+"""
+
+
+def test_reading_again_does_not_import_torch_again(tmp_path: Path, one_h200: FakeNvml) -> None:
+    python = make_environment(tmp_path)
+    count = add_package(python, "torch", WHOLE_TORCH, version="2.13.0").with_name("imported")
+    server = read_server(python)
+    assert server.torch
+    assert count.read_text() == "x"
+    one_h200.gpus[0].used = 7 * GIB
+    again = reread_server(server)
+    assert count.read_text() == "x"
+    assert again.gpus[0].memory_used == 7 * GIB
+    assert (again.torch, again.packages, again.libraries) == (server.torch, server.packages, server.libraries)
+    assert again.unavailable == server.unavailable
+    assert again.time > server.time
+    add_package(python, "peft", "")
+    assert set(reread_server(again).packages) == {"torch", "peft"}
+    assert count.read_text() == "xx"
+
+
+def test_a_token_is_nowhere_in_the_report(tmp_path: Path, hub: LoopbackHub) -> None:
+    """In the variable, in the cache, in a proxy's and the endpoint's address, in what a package raises and prints."""
+    python = make_environment(tmp_path / "environment")
+    leak = "import os, sys; print(os.environ['HF_TOKEN'], os.environ['HF_ENDPOINT'], file=sys.stderr)\n"
+    add_package(python, "kernels", f"{leak}raise ValueError('HF_TOKEN is ' + os.environ['HF_TOKEN'])")
+    add_package(python, "vllm", f"{leak}os._exit(3)")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "token").write_text(CACHED)
+    environment = {
+        **os.environ,
+        **hub.environment(),
+        "HF_HOME": str(tmp_path / "home"),
+        "HF_TOKEN": PLANTED,
+        "HF_ENDPOINT": hub.url.replace("//", f"//anna:{PASSWORD}@"),
+        "https_proxy": f"http://anna:{PASSWORD}@127.0.0.1:9",
+        "PYTHONPATH": str(Path(module.__file__).parents[2]),
+    }
+    for arguments in (["doctor"], ["doctor", "--json"], ["check", "sft", "nowhere.yaml"]):
+        command = [sys.executable, "-m", "kerneltui", *arguments, "--python", str(python)]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+        written = done.stdout + done.stderr
+        assert written
+        for secret in (PLANTED, CACHED, PASSWORD):
+            assert secret not in written
+    cached = tmp_path / "home" / "token"
+    for path in (path for path in tmp_path.rglob("*") if path.is_file() and path != cached):
+        content = path.read_bytes()
+        assert not [secret for secret in (PLANTED, CACHED, PASSWORD) if secret.encode() in content]
 
 
 def test_a_driver_mismatch_is_reported_beside_torch(bare: Path, one_h200: FakeNvml) -> None:

@@ -107,6 +107,17 @@ def _telemetry(request: Request) -> Answer:
     return Answer(200)
 
 
+def _whoami(request: Request) -> Answer:
+    """Return whom the token belongs to (`LoopbackHub.users`); one that is not known is refused as the Hub does it."""
+    given = request.headers.get("Authorization") or request.headers.get("authorization") or ""
+    if not given:
+        return _error(401, "Invalid username or password.")
+    user = request.hub.users.get(given.removeprefix("Bearer "))
+    if user is None:
+        return _error(401, "Invalid credentials in Authorization header")
+    return _json({"type": "user", "name": user, "auth": {"type": "access_token"}})
+
+
 def _overview(request: Request, organization: str) -> Answer:
     trusted = request.hub.organizations.get(organization)
     if trusted is None:
@@ -265,6 +276,7 @@ _REVISION = r"/(?P<revision>[^/]+)"
 _ENDPOINTS: list[tuple[str, Callable[..., Answer]]] = [
     (r"/api/agent-harnesses", _agent_harnesses),
     (r"/api/telemetry/.*", _telemetry),
+    (r"/api/whoami-v2", _whoami),
     (r"/api/organizations/(?P<organization>[^/]+)/overview", _overview),
     (_API, _listing),
     (_API + _ID, _info),

@@ -44,8 +44,8 @@ class LoopbackHub:
     """A Hub on 127.0.0.1 with all repositories of `kernels_community.json`; a context manager.
 
     `requests` holds "METHOD path?query" of every request in order. `most_at_once` tells how many there were
-    at the same time. `page_size` is the most items that a list answers with. `home` is where `environment`
-    puts HF_HOME.
+    at the same time. `users` maps tokens to those whom they belong to. `page_size` is the most items that a
+    list answers with. `home` is where `environment` puts HF_HOME.
     """
 
     def __init__(self, home: Path, port: int = 0) -> None:
@@ -57,6 +57,7 @@ class LoopbackHub:
         self._lock = threading.Lock()
         self.faults: list[Fault] = []
         self.organizations = organizations()
+        self.users: dict[str, str] = {}
         self.repositories = {(repository.type, repository.id): repository for repository in kernel_repositories()}
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.hub = self

@@ -123,7 +123,7 @@ def _compilers(server: Server, tools: Toolchain) -> tuple[Fix, ...]:
                 command=shlex.join(["conda", "install", "-p", prefix, "-c", "conda-forge", "gcc", "gxx"]),
             ),
         )
-    version = ".".join(server.python.split(".")[:2])
+    version = ".".join((server.python or "3").split(".")[:2])
     needed = [*([] if tools.compiler else ["gcc"]), *([] if tools.headers else [f"python{version}-dev"])]
     return (Fix(label="On Debian and Ubuntu", command=f"sudo apt-get install {' '.join(needed)}"),)
 

@@ -1,15 +1,13 @@
-"""What of the environment goes into a report, and the space on disks."""
+"""What of the environment goes into a report."""
 
 from __future__ import annotations
-
-import os
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerneltui.facts.host import harmless, read_disks, read_environment
+from kerneltui.facts.environment import read_environment
+from kerneltui.text import harmless, hide_tokens, without_secrets
 
 
 def test_only_variables_that_matter() -> None:
@@ -33,6 +31,7 @@ def test_only_variables_that_matter() -> None:
         ("https://token@mirror.example:8443/", "https://mirror.example:8443/"),
         ("https://mirror.example", "https://mirror.example"),
         ("https://mirror.example/?token=hf_abcdefghijkl", "https://mirror.example/?token=hf_…"),
+        ("hf_oauth_eyJhbGciOi.eyJzdWIiOiI-2.c2ln--XYZ.", "hf_…."),
         ("org/kernel=/home/me/kernel:org/b=/x", "org/kernel=/home/me/kernel:org/b=/x"),
         ("0,1\x1b[31m", "0,1"),
     ],
@@ -47,20 +46,11 @@ def test_no_password_stays(password: str) -> None:
     assert "S3cret" not in harmless(f"https://user:{secret}@mirror.example/hf")
 
 
-def test_a_directory_that_is_not_there_yet_lies_on_its_parent_s_disk(tmp_path: Path) -> None:
-    unavailable: dict[str, str] = {}
-    disks = {disk.purpose: disk for disk in read_disks(tmp_path / "a" / "b", unavailable)}
-    assert set(disks) == {"runs", "cache"}
-    assert disks["runs"].path == str(tmp_path / "a" / "b")
-    assert 0 <= disks["runs"].free <= disks["runs"].total
-    assert unavailable == {}
-
-
-def test_a_disk_that_cannot_be_asked_has_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path) -> None:
-        raise OSError(5, os.strerror(5))
-
-    monkeypatch.setattr("shutil.disk_usage", refuse)
-    unavailable: dict[str, str] = {}
-    assert read_disks(tmp_path, unavailable) == ()
-    assert unavailable["disks.runs"] == f"{tmp_path}: Input/output error"
+def test_a_token_of_this_environment_is_known_whatever_it_looks_like(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", " mirror-token-1234\n")
+    assert hide_tokens("refused: mirror-token-1234") == "refused: hf_…"
+    nested = {"why": ("mirror-token-1234", ["mirror-token-1234", 7, None])}
+    assert without_secrets(nested) == {"why": ["hf_…", ["hf_…", 7, None]]}
+    # One that is too short to be a token would take away words that are none.
+    monkeypatch.setenv("HF_TOKEN", "no")
+    assert hide_tokens("not there") == "not there"
