@@ -81,4 +81,4 @@ def _explain(message: str, kind: type[Any]) -> tuple[str, str]:
         return message, "Correct that key."
     schema = msgspec.json.schema(kind)
     keys = {key for part in (schema, *schema.get("$defs", {}).values()) for key in part.get("properties", {})}
-    return message, did_you_mean(unknown[1], keys).capitalize() or "Remove that key."
+    return message, did_you_mean(unknown[1], keys) or "Remove that key."

@@ -18,6 +18,7 @@ from kerneltui.advice.build_verdict import build_verdict
 from kerneltui.advice.finding import SIGNS
 from kerneltui.facts.hub import KernelBuild, KernelRepo
 from kerneltui.facts.server import Server
+from kerneltui.runs.find import Elsewhere
 from kerneltui.runs.view import RunView
 from kerneltui.text import plain_line
 
@@ -64,6 +65,15 @@ def run_lines(views: Sequence[RunView], directory: Path) -> list[str]:
     lines = table_lines(headings, rows, right="step loss steps/s")
     reasons = [f"✖ {view.name}: {plain_line(view.reason or view.problem or '')}" for view in views if _has_reason(view)]
     return [*lines, *([""] if reasons else []), *(line for text in reasons for line in _wrapped(text, "  "))]
+
+
+def elsewhere_lines(places: Sequence[Elsewhere]) -> list[str]:
+    """Return where else there are runs, one line a place; nothing where there are none."""
+    lines = []
+    for place in places:
+        count = f"{place.runs} run{'s' if place.runs > 1 else ''}" + (f" ({place.live} live)" if place.live else "")
+        lines.append(f"{count} in {plain_line(place.directory)}")
+    return ["", "Elsewhere, found by name from here too:", *(f"  {line}" for line in lines)] if lines else []
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

@@ -69,15 +69,16 @@ def without_secrets(value: Any) -> Any:
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """Return the candidate that is spelled most like `name`, or None where none is close."""
-    found = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.6)
-    return found[0] if found else None
+    """Return the candidate that is spelled most like `name`, or None where none is close; case does not count."""
+    named = {candidate.casefold(): candidate for candidate in candidates}
+    found = difflib.get_close_matches(name.casefold(), named, n=1, cutoff=0.6)
+    return named[found[0]] if found else None
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """Return "did you mean X?" for the nearest candidate, or an empty string."""
+    """Return the sentence "Did you mean X?" for the nearest candidate, or an empty string."""
     close = nearest(name, candidates)
-    return f"did you mean {close}?" if close else ""
+    return f"Did you mean {close}?" if close else ""
 
 
 def now() -> str:

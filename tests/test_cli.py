@@ -23,8 +23,8 @@ from kerneltui.advice.finding import Finding
 from kerneltui.cli import app
 from kerneltui.facts.server import Server
 from kerneltui.records import read_record
+from tests.bad_input.command import plan, real
 from tests.hub import LoopbackHub
-from tests.test_bad_input import plan, real
 from tests.waiting import until
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -107,10 +107,10 @@ def test_the_report_of_a_server_can_be_read_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "key"),
+    ("arguments", "code", "keys"),
     [
-        (["runs", "--json"], 0, "runs"),
-        (["kernels", "--json"], 0, "repositories"),
+        (["runs", "--json"], 0, ["elsewhere", "runs"]),
+        (["kernels", "--json"], 0, ["repositories"]),
         (["kernels", "a/b/c", "--json"], 2, None),
         (["runs", "--runs-dir", "server.txt", "--json"], 1, None),
         (["nothing"], 2, None),
@@ -118,17 +118,17 @@ def test_the_report_of_a_server_can_be_read_back(tmp_path: Path) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_exit_codes_and_json(
-    tmp_path: Path, hub: LoopbackHub, arguments: list[str], code: int, key: str | None
+    tmp_path: Path, hub: LoopbackHub, arguments: list[str], code: int, keys: list[str] | None
 ) -> None:
     (tmp_path / "server.txt").write_text("")
     said = real(*arguments, cwd=tmp_path, **hub.environment())
     assert said.code == code
-    if key is None:
+    if keys is None:
         assert said.out == ""
         assert said.err
     else:
         document = json.loads(said.out)
-        assert (said.err, document["schema"], sorted(document)) == ("", 1, sorted([key, "schema"]))
+        assert (said.err, document["schema"], sorted(document)) == ("", 1, sorted([*keys, "schema"]))
 
 
 def test_an_interrupt_ends_at_once_without_a_word_and_without_what_it_started(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from kerneltui.facts.server import Server
 from kerneltui.records import from_json
 from tests.servers import HERE, recorded
-from tests.test_bad_input import real
+from tests.bad_input.command import real
 
 
 @pytest.mark.parametrize(

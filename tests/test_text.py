@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerneltui.text import did_you_mean, plain, plain_line
+from kerneltui.text import did_you_mean, nearest, plain, plain_line
 
 
 @pytest.mark.parametrize(
@@ -38,5 +38,10 @@ def test_no_text_keeps_a_control_character(text: str) -> None:
 
 
 def test_the_nearest_name() -> None:
-    assert did_you_mean("max_seq_length", ["max_length", "packing"]) == "did you mean max_length?"
+    assert did_you_mean("max_seq_length", ["max_length", "packing"]) == "Did you mean max_length?"
     assert did_you_mean("zzz", ["max_length"]) == ""
+
+
+def test_the_nearest_name_keeps_its_capital_letters_and_needs_none() -> None:
+    assert did_you_mean("qwen/qwen-0.6b", ["google/gemma", "Qwen/Qwen3-0.6B"]) == "Did you mean Qwen/Qwen3-0.6B?"
+    assert nearest("SDPA", ["eager", "sdpa"]) == "sdpa"

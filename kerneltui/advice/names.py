@@ -50,7 +50,7 @@ def unknown_name(situation: Situation) -> list[Finding]:
             severity="block",
             title=f"transformers knows no attention named {choice.asked!r}",
             why=f"It knows {', '.join(names)}, and kernels as owner/name or owner/name@revision. "
-            + did_you_mean(choice.asked, names).capitalize(),
+            + did_you_mean(choice.asked, names),
             origin="asked",
             source=situation.cite("transformers", "PreTrainedModel.get_correct_attn_implementation"),
             fixes=(

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kerneltui.cli import options
-from kerneltui.cli.output import print_json, print_lines
-from kerneltui.cli.situation import assessed, plan_of
-from kerneltui.errors import UsageError
+from kerneltui.cli.flags import refuse_mistyped
+from kerneltui.cli.output import print_json, print_lines, tell_error
+from kerneltui.cli.situation import asker_of, assess_plan, assessed, plan_of
+from kerneltui.errors import KerneltuiError, UsageError
+
+if TYPE_CHECKING:
+    from kerneltui.interpreter import Asker
+    from kerneltui.plan.plan import Plan
 
 
 @click.command(context_settings=options.PASS_ON)
@@ -40,19 +46,36 @@ def check(
 @options.arguments
 @click.option("--as", "form", default="shell", show_default=True, help="shell, yaml or python.")
 @options.python
+@options.server
 @options.gpus
-def export(trainer: str, arguments: tuple[str, ...], form: str, python: Path | None, gpus: str | None) -> None:
-    """Print the same training for other hands."""
-    from kerneltui.interpreter import Asker, find_interpreter
+def export(
+    trainer: str, arguments: tuple[str, ...], form: str, python: Path | None, server: Path | None, gpus: str | None
+) -> None:
+    """Print the same training for other hands; what would block it is said on standard error."""
     from kerneltui.plan.forms import FORMS, as_python, as_shell, as_yaml
     from kerneltui.plan.settings import read_settings
 
     if form not in FORMS:
         raise UsageError(f"No form {form!r}", f"There are {', '.join(FORMS)}.", "Choose one with --as.")
     plan = plan_of(trainer, arguments, gpus=gpus)
-    if form == "shell":
-        click.echo(as_shell(plan), nl=False)
+    with asker_of(plan, python) as asker:
+        refuse_mistyped(plan, asker)
+        if form == "shell":
+            text = as_shell(plan)
+        else:
+            settings = read_settings(plan, asker)
+            text = as_yaml(plan, settings) if form == "yaml" else as_python(plan, settings)
+        click.echo(text, nl=False)
+        _tell_blocks(plan, asker, python, server)
+
+
+def _tell_blocks(plan: Plan, asker: Asker, python: Path | None, server: Path | None) -> None:
+    """Say on standard error what would block an exported plan; its form is printed all the same, and has no error."""
+    try:
+        _, assessment = assess_plan(plan, asker, python, server)
+    except KerneltuiError as error:
+        tell_error(KerneltuiError(f"Not checked: {error.title}", error.message, error.hint))
         return
-    with Asker(find_interpreter(python)) as asker:
-        settings = read_settings(plan, asker)
-    click.echo(as_yaml(plan, settings) if form == "yaml" else as_python(plan, settings), nl=False)
+    if blocks := [finding.title for finding in assessment.findings if finding.severity == "block"]:
+        where = "there" if server else "on this server"
+        tell_error(KerneltuiError(f"It would be blocked {where}", "\n".join(blocks), "`kerneltui check` says why."))

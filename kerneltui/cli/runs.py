@@ -21,14 +21,18 @@ if TYPE_CHECKING:
 @options.runs_dir
 @options.as_json
 def runs(runs_dir: Path | None, as_json: bool) -> None:
-    """List the runs: the live ones first, then the newest."""
+    """List the runs: the live ones first, then the newest; and say where else there are some."""
     from kerneltui.paths import runs_directory
+    from kerneltui.runs.find import runs_elsewhere
     from kerneltui.runs.view import view_runs
-    from kerneltui.show import run_lines
+    from kerneltui.show import elsewhere_lines, run_lines
 
     directory = runs_directory(runs_dir)
-    views = view_runs(directory)
-    print_json({"schema": 1, "runs": views}) if as_json else print_lines(run_lines(views, directory))
+    views, elsewhere = view_runs(directory), runs_elsewhere(directory)
+    if as_json:
+        print_json({"schema": 1, "runs": views, "elsewhere": elsewhere})
+    else:
+        print_lines([*run_lines(views, directory), *elsewhere_lines(elsewhere)])
 
 
 @click.command()
@@ -37,7 +41,7 @@ def runs(runs_dir: Path | None, as_json: bool) -> None:
 @options.runs_dir
 def watch(run: str, plain: bool, runs_dir: Path | None) -> None:
     """Open the live pane of a run; leaving it leaves the run alone. In a pipe, or with --plain: one line a change."""
-    found = _find(run, runs_dir)
+    found = find_named(run, runs_dir)
     if plain or not sys.stdout.isatty():
         follow_run(found)
     else:
@@ -52,9 +56,11 @@ def stop(run: str, now: bool, runs_dir: Path | None) -> None:
     """Stop a run at its next optimizer step, with a checkpoint and the final model saved; or at once."""
     from kerneltui.runs.control import ask_run
 
-    found = _find(run, runs_dir)
+    found = find_named(run, runs_dir)
     ask_run(found, "kill" if now else "stop")
-    click.echo(f"Asked {found.name} to {'end at once' if now else 'stop at its next step, with a checkpoint'}.")
+    click.echo(
+        f"Asked {_told(found, runs_dir)} to {'end at once' if now else 'stop at its next step, with a checkpoint'}."
+    )
 
 
 @click.command()
@@ -64,9 +70,9 @@ def checkpoint(run: str, runs_dir: Path | None) -> None:
     """Save a checkpoint at the next optimizer step and go on."""
     from kerneltui.runs.control import ask_run
 
-    found = _find(run, runs_dir)
+    found = find_named(run, runs_dir)
     ask_run(found, "checkpoint")
-    click.echo(f"Asked {found.name} for a checkpoint at its next step.")
+    click.echo(f"Asked {_told(found, runs_dir)} for a checkpoint at its next step.")
 
 
 def follow_run(run: RunDirectory, *, quiet: bool = False) -> None:
@@ -84,8 +90,17 @@ def follow_run(run: RunDirectory, *, quiet: bool = False) -> None:
         raise SystemExit(1)
 
 
-def _find(name: str, runs_dir: Path | None) -> RunDirectory:
+def find_named(name: str, runs_dir: Path | None) -> RunDirectory:
+    """Return the run of that name, in this directory or where else runs were started. Raises UsageError."""
     from kerneltui.paths import runs_directory
-    from kerneltui.runs.directory import find_run
+    from kerneltui.runs.find import find_run
 
-    return find_run(runs_directory(runs_dir), name)
+    # A directory that is named is meant; otherwise a run is found wherever it was started.
+    return find_run(runs_directory(runs_dir), name, elsewhere=runs_dir is None)
+
+
+def _told(run: RunDirectory, runs_dir: Path | None) -> str:
+    """Return the run's name, with the place of one that is not among those of this directory."""
+    from kerneltui.paths import runs_directory
+
+    return run.name if run.path.parent == runs_directory(runs_dir) else f"{run.name} in {run.path.parent}"

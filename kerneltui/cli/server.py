@@ -8,6 +8,7 @@ import click
 
 from kerneltui.cli import options
 from kerneltui.cli.output import print_json, print_lines, progress
+from kerneltui.cli.runs import find_named
 from kerneltui.cli.situation import server_report
 
 
@@ -49,14 +50,12 @@ def report(
     as_json: bool,
 ) -> None:
     """Write one file without secrets to attach to an issue: this server, or a run with the server it started on."""
-    from kerneltui.paths import runs_directory
-    from kerneltui.runs.directory import find_run
     from kerneltui.runs.report import run_report, server_report_text, write_report
 
     if run is None:
         text = server_report_text(server_report(python, server, runs_dir))
     else:
-        found = find_run(runs_directory(runs_dir), run, elsewhere=True)
+        found = find_named(run, runs_dir)
         text = run_report(found)
     path = write_report(text, output or Path("kerneltui-report.md" if run is None else f"kerneltui-{found.name}.md"))
     print_json({"schema": 1, "path": str(path)}) if as_json else click.echo(f"Wrote {path}")

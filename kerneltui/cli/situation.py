@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kerneltui.cli.flags import check_trainer, refuse_mistyped
 from kerneltui.cli.output import progress
 from kerneltui.errors import UsageError
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from kerneltui.advice.assessment import Assessment
     from kerneltui.advice.situation import Situation
     from kerneltui.facts.server import Server
-    from kerneltui.interpreter import ProgressCallback
+    from kerneltui.interpreter import Asker, ProgressCallback
     from kerneltui.plan.plan import Plan
 
 
@@ -23,12 +24,14 @@ def plan_of(trainer: str, arguments: tuple[str, ...], *, name: str | None = None
     from kerneltui.paths import check_run_name
     from kerneltui.plan.plan import Launch, make_plan
 
+    check_trainer(trainer)
     if name is not None:
         check_run_name(name)
-    return make_plan(trainer, list(arguments), launch=Launch(name=name, gpus=_gpu_numbers(gpus)))
+    return make_plan(trainer, list(arguments), launch=Launch(name=name, gpus=gpu_numbers(gpus)))
 
 
-def _gpu_numbers(text: str | None) -> tuple[int, ...] | None:
+def gpu_numbers(text: str | None) -> tuple[int, ...] | None:
+    """Return the numbers of a list of GPUs such as 0,1. Raises UsageError."""
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",")]
@@ -44,18 +47,32 @@ def assessed(
     plan: Plan, python: Path | None, server: Path | None, *, machine: Server | None = None
 ) -> Iterator[tuple[Situation, Assessment]]:
     """Give the situation and the assessment of a plan: for `machine`, else the recorded `server`, else this one."""
-    from kerneltui.assess import assess, find_out
-    from kerneltui.facts.hub import Hub
+    with asker_of(plan, python) as asker:
+        yield assess_plan(plan, asker, python, server, machine=machine)
+
+
+def asker_of(plan: Plan, python: Path | None) -> Asker:
+    """Return an asker that sees the plan's variables."""
     from kerneltui.interpreter import Asker, find_interpreter
 
-    with Asker(find_interpreter(python), environment=plan.environment) as asker:
-        with progress() as tell:
-            asker.prepare()
-            machine = machine or server_report(python, server, None, tell)
-            seen = plan.environment
-            hub = Hub(seen.get("HF_ENDPOINT"), token=seen.get("HF_TOKEN"))
-            situation = find_out(plan, machine, asker, hub, on_progress=tell, elsewhere=server is not None)
-        yield situation, assess(situation)
+    return Asker(find_interpreter(python), environment=plan.environment)
+
+
+def assess_plan(
+    plan: Plan, asker: Asker, python: Path | None, server: Path | None, *, machine: Server | None = None
+) -> tuple[Situation, Assessment]:
+    """Return the situation and the assessment of a plan, as `assessed` gives them. Raises KerneltuiError."""
+    from kerneltui.assess import assess, find_out
+    from kerneltui.facts.hub import Hub
+
+    with progress() as tell:
+        asker.prepare()
+        machine = machine or server_report(python, server, None, tell)
+        refuse_mistyped(plan, asker)
+        seen = plan.environment
+        hub = Hub(seen.get("HF_ENDPOINT"), token=seen.get("HF_TOKEN"))
+        situation = find_out(plan, machine, asker, hub, on_progress=tell, elsewhere=server is not None)
+    return situation, assess(situation)
 
 
 def server_report(

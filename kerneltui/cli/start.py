@@ -11,7 +11,7 @@ import click
 from kerneltui.cli import options
 from kerneltui.cli.output import print_json, print_lines
 from kerneltui.cli.runs import follow_run
-from kerneltui.cli.situation import assessed, plan_of, server_report
+from kerneltui.cli.situation import assessed, gpu_numbers, plan_of, server_report
 
 if TYPE_CHECKING:
     from kerneltui.facts.server import Server
@@ -50,18 +50,28 @@ def launch(
 @options.wait
 @click.option("--steps", type=click.IntRange(min=1), default=20, show_default=True, help="Optimizer steps to train.")
 @options.name
+@options.gpus
 @options.python
 @options.runs_dir
 @options.as_json
-def demo(wait: bool, steps: int, name: str | None, python: Path | None, runs_dir: Path | None, as_json: bool) -> None:
+def demo(
+    wait: bool,
+    steps: int,
+    name: str | None,
+    gpus: str | None,
+    python: Path | None,
+    runs_dir: Path | None,
+    as_json: bool,
+) -> None:
     """Train the embedded tiny model on its own attention kernel, without a network, on a GPU or the CPU."""
     from kerneltui.paths import check_run_name, runs_directory
     from kerneltui.plan.demo import demo_plan
 
     if name is not None:
         check_run_name(name)
+    numbers = gpu_numbers(gpus)
     machine = server_report(python, None, runs_dir)
-    plan = demo_plan(machine, steps=steps, name=name)
+    plan = demo_plan(machine, steps=steps, name=name, gpus=numbers)
     _launch(plan, python, runs_directory(runs_dir), force=False, wait=wait, as_json=as_json, machine=machine)
 
 

@@ -127,5 +127,5 @@ def unknown_trainer(name: str, trainers: Sequence[str]) -> UsageError:
     return UsageError(
         f"TRL has no trainer {name!r}",
         f"The installed one has {', '.join(trainers)}.",
-        did_you_mean(name.lower(), trainers).capitalize() or "Choose one of them.",
+        did_you_mean(name, trainers) or "Choose one of them.",
     )

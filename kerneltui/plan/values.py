@@ -53,7 +53,7 @@ def _refused(field: Field, text: str) -> UsageError:
     return UsageError(
         f"{field.name} cannot be {plain(text)}",
         f"It takes {field.takes}.",
-        near.capitalize() or f"TRL's default is {default or 'an empty list'}.",
+        near or f"TRL's default is {default or 'an empty list'}.",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,13 +9,10 @@ import msgspec
 
 from kerneltui.advice.assessment import WillRun
 from kerneltui.advice.finding import Finding
-from kerneltui.errors import KerneltuiError, UsageError
 from kerneltui.facts.server import Server
 from kerneltui.paths import write_atomically
 from kerneltui.plan.plan import Plan
 from kerneltui.records import Document, Record, read_record, to_json
-from kerneltui.runs.places import known_places
-from kerneltui.text import did_you_mean
 
 Phase = Literal["starting", "running", "finished", "stopped", "failed", "killed", "lost"]
 ACTIVE: tuple[Phase, ...] = ("starting", "running")
@@ -134,65 +130,6 @@ class RunDirectory:
     def write(self, name: str, record: object) -> None:
         """Replace the file `name` by a record, atomically. Raises KerneltuiError."""
         write_atomically(self.path / name, to_json(record))
-
-
-def find_run(runs: Path, name: str, *, elsewhere: bool = False) -> RunDirectory:
-    """Return the run of that name in `runs`, or the run directory at that path.
-
-    With `elsewhere` a run that is not in `runs` is looked for in all known places. Raises UsageError, also where
-    several of them have one of that name.
-    """
-    path = Path(name).expanduser()
-    if "/" in name and (path / "run.json").is_file():
-        return RunDirectory(path.absolute())
-    here = list_runs(runs)
-    others = _runs_elsewhere(runs) if elsewhere else []
-    for found in ([run for run in here if run.name == name], [run for run in others if run.name == name]):
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise UsageError(
-                f"Several runs are called {name!r}",
-                "\n".join(str(run.path) for run in found),
-                "Give the path of the one that is meant.",
-            )
-    raise UsageError(
-        f"No run {name!r} in {runs}" + (" or in any other known place" if others else ""),
-        "`kerneltui runs` lists them.",
-        did_you_mean(name, [run.name for run in (*here, *others)]).capitalize()
-        or "Give --runs-dir, or the path of the run's directory.",
-    )
-
-
-def _runs_elsewhere(runs: Path) -> list[RunDirectory]:
-    """Return the runs of all known places but `runs`; a place that cannot be read has none."""
-    found: dict[Path, RunDirectory] = {}
-    for place in known_places():
-        with contextlib.suppress(KerneltuiError, OSError):
-            if not (runs.exists() and place.samefile(runs)):
-                found |= {run.path.resolve(): run for run in list_runs(place)}
-    return list(found.values())
-
-
-def list_runs(runs: Path) -> list[RunDirectory]:
-    """Return the runs in the directory `runs`, the one launched last first; none where it does not exist."""
-    try:
-        found = [(launched, path) for path in runs.iterdir() if (launched := _launched(path)) is not None]
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise KerneltuiError(
-            f"Cannot read {runs}", error.strerror or str(error), "Choose another directory with --runs-dir."
-        ) from error
-    return [RunDirectory(path) for _, path in sorted(found, reverse=True)]
-
-
-def _launched(path: Path) -> float | None:
-    """Return when `run.json` was written, once and for all, at launch; None where there is none to be seen."""
-    try:
-        return (path / "run.json").stat().st_mtime
-    except OSError:
-        return None
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -13,7 +13,8 @@ from kerneltui.errors import KerneltuiError
 from kerneltui.records import Record
 from kerneltui.runs.contact import is_here, lost_since
 from kerneltui.runs.control import watch_over
-from kerneltui.runs.directory import ACTIVE, Phase, RunDirectory, RunRecord, State, list_runs
+from kerneltui.runs.directory import ACTIVE, Phase, RunDirectory, RunRecord, State
+from kerneltui.runs.find import list_runs
 from kerneltui.text import plain_line
 
 # How much of the end of a metrics file is read for its last values, in bytes.

@@ -13,7 +13,7 @@ from kerneltui.facts.read_server import read_server
 from kerneltui.facts.server import Server
 from kerneltui.interpreter import Asker, ProgressCallback
 from kerneltui.plan.plan import parse_config
-from kerneltui.runs.directory import list_runs
+from kerneltui.runs.find import list_runs
 
 # How many of the newest runs are looked at for what was used last.
 _RECENT = 10

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kerneltui.errors import UsageError
-from kerneltui.runs.directory import LineReader, RunDirectory, find_run, list_runs
+from kerneltui.runs.directory import LineReader, RunDirectory
 from kerneltui.runs.follow import ending, follow
-from kerneltui.runs.places import remember
 from kerneltui.runs.supervisor import start_supervisor
 from kerneltui.runs.view import last_lines, view_run, view_runs
 from kerneltui.show import age, run_lines
@@ -55,27 +52,6 @@ def test_a_record_that_cannot_be_read_is_listed_with_its_problem(tmp_path: Path)
     assert "unreadable" in lines[1]
     # The lines break where the terminal ends.
     assert f"✖bad:{tmp_path}/bad/run.jsonisnotJSON" in "".join("".join(lines).split())
-
-
-def test_no_runs_says_what_to_do(tmp_path: Path) -> None:
-    assert list_runs(tmp_path / "none") == []
-    assert run_lines([], tmp_path) == [
-        f"No runs in {tmp_path}. `kerneltui demo` makes one; `kerneltui launch` starts your own."
-    ]
-
-
-def test_an_unknown_run_gets_the_nearest_name(tmp_path: Path) -> None:
-    (tmp_path / "calm-otter").mkdir()
-    (tmp_path / "calm-otter" / "run.json").write_text("{}")
-    assert find_run(tmp_path, "calm-otter").name == "calm-otter"
-    assert find_run(tmp_path / "elsewhere", str(tmp_path / "calm-otter")).name == "calm-otter"
-    with pytest.raises(UsageError) as raised:
-        find_run(tmp_path, "calm-oter")
-    assert (
-        str(raised.value) == f"No run 'calm-oter' in {tmp_path}\n`kerneltui runs` lists them.\nDid you mean calm-otter?"
-    )
-    with pytest.raises(UsageError):
-        find_run(tmp_path, "../calm-otter")
 
 
 def test_following_gives_every_line_and_the_end(tmp_path: Path) -> None:
@@ -154,54 +130,6 @@ def test_runs_are_listed_by_when_they_were_started(tmp_path: Path) -> None:
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "run.json").write_text("{")
     assert [view.name for view in view_runs(tmp_path)] == ["live", "new", "unstarted", "middle", "old", "bad"]
-
-
-def test_runs_are_found_newest_first(tmp_path: Path) -> None:
-    for number, name in enumerate("abc"):
-        make_record(make_run(tmp_path / name, ""))
-        os.utime(tmp_path / name / "run.json", (1000 - number, 1000 - number))
-    (tmp_path / "c" / "notes.toml").write_text("")
-    assert [run.name for run in list_runs(tmp_path)] == ["a", "b", "c"]
-
-
-@pytest.fixture
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder with the known places one and two, which hold the runs calm-otter; two also brave-fox."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    for place, name in (("one", "calm-otter"), ("two", "calm-otter"), ("two", "brave-fox")):
-        make_record(make_run(tmp_path / place / name, "", phase="finished"))
-        remember(tmp_path / place)
-    return tmp_path
-
-
-def test_a_run_is_found_in_any_known_place(places: Path) -> None:
-    here = places / "here"
-    with pytest.raises(UsageError):
-        find_run(here, "brave-fox")
-    assert find_run(here, "brave-fox", elsewhere=True).path == places / "two" / "brave-fox"
-    assert find_run(places / "one", "calm-otter", elsewhere=True).path == places / "one" / "calm-otter"
-    with pytest.raises(UsageError) as raised:
-        find_run(here, "brave-fix", elsewhere=True)
-    assert str(raised.value) == (
-        f"No run 'brave-fix' in {here} or in any other known place\n`kerneltui runs` lists them.\n"
-        "Did you mean brave-fox?"
-    )
-
-
-def test_several_runs_of_one_name_are_told_apart_by_their_paths(places: Path) -> None:
-    with pytest.raises(UsageError) as raised:
-        find_run(places / "here", "calm-otter", elsewhere=True)
-    assert str(raised.value) == (
-        f"Several runs are called 'calm-otter'\n{places}/two/calm-otter\n{places}/one/calm-otter\n"
-        "Give the path of the one that is meant."
-    )
-
-
-def test_one_place_under_two_names_is_one(places: Path) -> None:
-    (places / "alias").symlink_to(places / "two")
-    remember(places / "alias")
-    assert find_run(places / "here", "brave-fox", elsewhere=True).name == "brave-fox"
-    assert find_run(places / "two", "brave-fox", elsewhere=True).path == places / "two" / "brave-fox"
 
 
 def _ending(run: RunDirectory, **state: Any) -> str:

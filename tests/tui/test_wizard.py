@@ -13,7 +13,8 @@ from textual.widgets import DataTable
 
 from kerneltui import demo
 from kerneltui.plan.plan import make_plan
-from kerneltui.runs.directory import RunDirectory, list_runs, read_lines
+from kerneltui.runs.directory import RunDirectory, read_lines
+from kerneltui.runs.find import list_runs
 from kerneltui.tui.app import KerneltuiApp
 from kerneltui.tui.screens.home import HomeScreen
 from kerneltui.tui.screens.run import RunScreen
