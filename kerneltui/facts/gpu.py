@@ -25,9 +25,10 @@ class GpuSample(Record):
     """One GPU at one moment, for the record of a run.
 
     What could not be read is None, with its reason in `unavailable`. `index` as in `Gpu`; `utilization` in
-    percent, `memory_used` in bytes (without what the driver reserves, where it tells that apart), `power` in
-    watts, `temperature` in degrees Celsius, `clock` in MHz. When the GPU or NVML is lost, everything but `index`
-    and `uuid` is None and `unavailable["gpu"]` says why.
+    percent, `memory_used` in bytes (without what the driver reserves, where it tells that apart; of a GPU that
+    shares the host's memory, what is used of that), `power` in watts, `temperature` in degrees Celsius, `clock`
+    in MHz. When the GPU or NVML is lost, everything but `index` and `uuid` is None and `unavailable["gpu"]` says
+    why.
     """
 
     index: int | None = None
@@ -168,9 +169,10 @@ class Nvml:
             return GpuSample(**fields, unavailable=device.unavailable)
         values = Readings(self._nvml, device.unavailable)
         fields |= _read_changing(self._nvml, device.handle, values)
-        fields["memory_used"] = read_memory(self._nvml, device.handle, values)["memory_used"]
+        memory = _read_memory(self._nvml, device.handle, values)
+        fields["memory_used"] = _host_memory_used() if memory["memory_unified"] else memory["memory_used"]
         self._lost = self._lost or values.lost
-        reasons = {name: reason for name, reason in values.unavailable.items() if name in fields}
+        reasons = {name: reason for name, reason in values.unavailable.items() if fields.get(name, 0) is None}
         return GpuSample(**fields, unavailable=reasons)
 
 
@@ -188,8 +190,15 @@ def _read_memory(nvml: Any, handle: Any, values: Readings) -> dict[str, Any]:
     """Return the memory, and whether it is the host's: of a GPU without its own NVML supports neither call."""
     memory = Readings(nvml)
     fields: dict[str, Any] = {**read_memory(nvml, handle, memory)}
-    values.unavailable.update(memory.unavailable)
+    values.add(memory)
     return {**fields, "memory_unified": fields["memory_total"] is None and memory.only_not_supported}
+
+
+def _host_memory_used() -> int:
+    import psutil
+
+    memory = psutil.virtual_memory()
+    return int(memory.total - memory.available)
 
 
 def _read_changing(nvml: Any, handle: Any, values: Readings) -> dict[str, Any]:

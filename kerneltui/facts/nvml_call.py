@@ -106,6 +106,12 @@ class Readings:
             self.unavailable[field] = self._describe(telling)
         return None
 
+    def add(self, other: Readings) -> None:
+        """Take in the reasons of other readings of the same GPU, and what they say of a loss."""
+        self.unavailable |= other.unavailable
+        self._codes |= other._codes
+        self._answered = self._answered or other._answered
+
     @property
     def only_not_supported(self) -> bool:
         """Whether the GPU does not have what was asked for, and nothing else went wrong."""

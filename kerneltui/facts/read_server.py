@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from kerneltui.facts.devices import join_devices
+from kerneltui.facts.devices import join_devices, share_memory
 from kerneltui.facts.disks import Purpose, places, read_disk
 from kerneltui.facts.gather import LATE, Source, gather
 from kerneltui.facts.gpu import Nvml
@@ -92,7 +92,7 @@ def _changed(server: Server, timeout: float) -> bool:
 
 def _torch_devices(server: Server) -> tuple[Gpu, ...]:
     """Return torch's devices as it told them."""
-    names = ("torch_index", "name", "uuid", "pci", "capability", "memory_total")
+    names = ("torch_index", "name", "uuid", "pci", "capability", "memory_total", "memory_unified")
     seen = [gpu for gpu in server.gpus if gpu.torch_index is not None]
     return tuple(Gpu(**{name: getattr(gpu, name) for name in names}) for gpu in seen)
 
@@ -137,13 +137,14 @@ class _Report:
     def _server(self) -> Server:
         known, unavailable = dict(self._known), dict(self._unavailable)
         torch = known.get("torch")
-        known["gpus"] = join_devices(
+        gpus = join_devices(
             known["gpus"],
             known.pop("devices"),
             no_nvml=unavailable.get("gpus", "NVML does not list it"),
             no_torch=_no_torch(torch, unavailable),
             limited=bool(_limits()),
         )
+        known["gpus"] = share_memory(gpus, known["memory_total"], known["memory_available"])
         if known["gpus"]:
             unavailable.pop("gpus", None)
         disks = [known.pop(f"disks.{purpose}", None) for purpose in get_args(Purpose)]

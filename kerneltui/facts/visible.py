@@ -47,6 +47,12 @@ def is_divided(gpu: Gpu) -> bool:
     return bool(gpu.mig) and gpu.mig_instances is not None
 
 
+def sees_several(driver: str | None) -> bool:
+    """Return whether a process sees parts of several GPU instances; of an unknown driver the least is taken."""
+    major = (driver or "").partition(".")[0]
+    return major.isdigit() and int(major) >= _SEVERAL_PARTS
+
+
 def part_of(gpu: Gpu, instance: MigInstance) -> Gpu:
     """Return one part of a card as CUDA shows it: with the part's name and memory."""
     total, used = instance.memory_total, instance.memory_used
@@ -82,14 +88,14 @@ def _enumerate(gpus: Sequence[Gpu], driver: str | None) -> tuple[Gpu, ...]:
     parts: list[Gpu] = []
     for gpu in gpus:
         first = {_gpu_instance(part): part for part in reversed(parts_of(gpu))}
-        parts += list(reversed(first.values())) if _sees_several(driver) else parts_of(gpu)[:1]
+        parts += list(reversed(first.values())) if sees_several(driver) else parts_of(gpu)[:1]
     return (*whole, *parts)
 
 
 def _shown(gpus: Sequence[Gpu], driver: str | None) -> tuple[Gpu, ...]:
     """Return those of the named devices that one process sees."""
     parts = [gpu for gpu in gpus if is_divided(gpu)]
-    if parts and not _sees_several(driver):
+    if parts and not sees_several(driver):
         return (parts[0],)
     taken: dict[object, Gpu] = {}
     for gpu in gpus:
@@ -139,9 +145,3 @@ def _card(gpu: Gpu) -> object:
 def _key(gpu: Gpu) -> object:
     instance = _instance(gpu)
     return (_card(gpu), instance.uuid or (instance.gpu_instance, instance.compute_instance))
-
-
-def _sees_several(driver: str | None) -> bool:
-    """Return whether a process sees parts of several GPU instances; of an unknown driver the least is taken."""
-    major = (driver or "").partition(".")[0]
-    return major.isdigit() and int(major) >= _SEVERAL_PARTS

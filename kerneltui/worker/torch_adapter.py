@@ -80,7 +80,7 @@ def _bf16(torch: Any) -> bool:
 def read_devices(torch: Any) -> list[dict[str, Any]]:
     """Return torch's devices in its own order. Raises with torch's own words where it can use none."""
     if torch.backends.mps.is_available():
-        return [{"torch_index": 0, "name": "Apple GPU (MPS)"}]
+        return [{"torch_index": 0, "name": "Apple GPU (MPS)", "memory_unified": True}]
     xpu = getattr(torch, "xpu", None)
     if xpu is not None and xpu.is_available():
         return [_device(xpu, number) for number in range(xpu.device_count())]
@@ -106,4 +106,6 @@ def _device(backend: Any, number: int, *, amd: bool = False) -> dict[str, Any]:
         "pci": None if None in address else "{:08X}:{:02X}:{:02X}.0".format(*address),
         "capability": None if numbers is None or None in numbers else numbers,
         "memory_total": read("total_memory", None),
+        # A part of the processor, which has no memory of its own.
+        "memory_unified": bool(read("is_integrated", False)),
     }

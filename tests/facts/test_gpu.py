@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pynvml
@@ -146,6 +147,15 @@ def test_the_reason_is_that_of_a_call_that_the_driver_has() -> None:
     library.fail["nvmlDeviceGetCurrentClocksEventReasons"] = pynvml.NVML_ERROR_NO_PERMISSION
     library.fail["nvmlDeviceGetCurrentClocksThrottleReasons"] = pynvml.NVML_ERROR_FUNCTION_NOT_FOUND
     assert Nvml(library).read_gpus().gpus[0].unavailable == {"throttle": "Insufficient Permissions"}
+
+
+def test_of_unified_memory_a_sample_tells_what_the_host_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+    import psutil
+
+    memory = SimpleNamespace(total=120 * GIB, available=100 * GIB)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    with Nvml(FakeNvml(gb10(), h200(used=GIB, pci="0000000F:02:00.0"))) as nvml:
+        assert [sample.memory_used for sample in nvml.sample()] == [20 * GIB, GIB]
 
 
 def test_zero_bytes_of_memory_are_not_believed() -> None:
@@ -313,7 +323,18 @@ class TestLoss:
         with Nvml(library) as nvml:
             samples = [nvml.sample()[0] for _ in range(5)]
         assert library.calls.count("nvmlInit") == 1
-        assert {sample.unavailable["memory_used"] for sample in samples} == {"Not Supported"}
+        assert all(not sample.unavailable for sample in samples)
+
+    def test_a_sample_asks_only_for_what_a_moment_changes(self) -> None:
+        library = FakeNvml(split_h100(), h200(pci="00000000:AF:00.0"))
+        with Nvml(library) as nvml:
+            nvml.sample()
+            library.calls.clear()
+            nvml.sample()
+        assert set(library.calls) - {"nvmlShutdown"} == {
+            "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetTemperature",
+            "nvmlDeviceGetClockInfo", "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetMemoryInfo",
+        }  # fmt: skip
 
     @pytest.mark.parametrize("code", [pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.NVML_ERROR_UNKNOWN])
     def test_a_lost_gpu_is_a_gap_and_comes_back(self, code: int) -> None:

@@ -20,7 +20,7 @@ from kerneltui.facts.read_server import read_server, reread_server
 from kerneltui.facts.server import Server
 from kerneltui.records import from_json, to_json
 from tests.facts.environments import add_package, make_environment
-from tests.facts.fake_nvml import GIB, FakeNvml, h200
+from tests.facts.fake_nvml import GIB, FakeNvml, gb10, h200
 from tests.hub import LoopbackHub
 
 PLANTED, CACHED, PASSWORD = "hf_PLANTEDplantedPLANTED", "hf_CACHEDcachedCACHED", "pl@nted"
@@ -218,6 +218,14 @@ def test_reading_again_does_not_import_torch_again(tmp_path: Path, one_h200: Fak
     add_package(python, "peft", "")
     assert set(reread_server(again).packages) == {"torch", "peft"}
     assert count.read_text() == "xx"
+
+
+def test_a_gpu_without_its_own_memory_has_the_systems(bare: Path, one_h200: FakeNvml) -> None:
+    one_h200.gpus[:] = [gb10()]
+    server = read_server(bare)
+    (gpu,) = server.gpus
+    assert gpu.memory_unified
+    assert (gpu.memory_total, gpu.memory_free) == (server.memory_total, server.memory_available)
 
 
 def test_a_token_is_nowhere_in_the_report(tmp_path: Path, hub: LoopbackHub) -> None:

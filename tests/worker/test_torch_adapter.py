@@ -59,8 +59,16 @@ def test_a_cuda_device() -> None:
             "pci": "00000000:3B:00.0",
             "capability": [9, 0],
             "memory_total": 150_000,
+            "memory_unified": False,
         }
     ]
+
+
+def test_a_gpu_that_is_a_part_of_the_processor() -> None:
+    """A GB10, or the memory of an Apple GPU."""
+    card = SimpleNamespace(name="NVIDIA GB10", major=12, minor=1, total_memory=120, is_integrated=1)
+    for torch in (fake_torch(card), fake_torch(mps=True)):
+        assert [device["memory_unified"] for device in torch_adapter.read_devices(torch)] == [True]
 
 
 def test_an_amd_device_has_no_cuda_capability() -> None:

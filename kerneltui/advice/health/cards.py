@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from kerneltui.advice.finding import Finding, Fix, Severity
 from kerneltui.advice.health.naming import GIB, card, gib, numbered
 from kerneltui.facts.server import AMPERE, Gpu, Server
+from kerneltui.facts.visible import sees_several
 
 # A card is in use where more than this is taken: a desktop, or what an idle CUDA context holds, is less.
 _IN_USE = 2 * GIB
@@ -270,8 +271,14 @@ def parts(server: Server) -> list[Finding]:
                 id="gpu.mig",
                 severity="note",
                 title=f"{numbered(divided)} {_are(divided)} divided into parts (MIG)",
-                why="A process uses one part, the first that CUDA_VISIBLE_DEVICES names, and parts cannot train "
-                "together." + (f" To choose: CUDA_VISIBLE_DEVICES={names[0]}" if names else ""),
+                why=(
+                    "With this driver a process sees one compute instance of each GPU instance. NCCL takes parts of a "
+                    "card for the same GPU, so that they do not train together."
+                    if sees_several(server.driver)
+                    else "A process uses one part, the first that CUDA_VISIBLE_DEVICES names, and parts cannot train "
+                    "together."
+                )
+                + (f" To choose: CUDA_VISIBLE_DEVICES={names[0]}" if names else ""),
                 origin="known",
                 source=source,
             )
