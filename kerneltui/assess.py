@@ -42,7 +42,8 @@ def find_out(
     Raises UsageError for what the person must correct first (an unknown trainer, a file that is not there).
     """
     tell = on_progress or (lambda text: None)
-    trainers = server.libraries.trainers if server.libraries else ()
+    libraries = server.libraries
+    trainers = (*libraries.trainers, *libraries.experimental) if libraries else ()
     if trainers and plan.trainer not in trainers:
         raise unknown_trainer(plan.trainer, trainers)
     tell("asking TRL about the configuration")

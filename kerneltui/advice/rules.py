@@ -12,6 +12,7 @@ from kerneltui.advice import (
     device,
     dtype,
     elsewhere,
+    experimental,
     keys,
     names,
     numbering,
@@ -28,7 +29,7 @@ from kerneltui.advice.situation import Situation
 
 _SUBJECTS = (
     *(elsewhere, packages, numbering, device, dtype, names, source, variants, attention, backward),
-    *(trainer, data, keys, secrets, packing, configuration),
+    *(trainer, experimental, data, keys, secrets, packing, configuration),
 )
 
 # Rules whose matter TRL may say itself when it builds its configuration: both name these words.

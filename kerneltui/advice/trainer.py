@@ -13,7 +13,9 @@ from kerneltui.facts.packages import kernels_usable
 
 # The trainers and the release in which TRL 1.15.0 began to warn that use_liger_kernel goes away in 2.0.0.
 _LIGER_DEPRECATED = Version("1.15")
-_LIGER_TRAINERS = ("sft", "dpo", "kto", "grpo", "rloo")
+_LIGER_TRAINERS = ("sft", "dpo", "kto", "grpo", "rloo", "gkd", "gold", "gmpo")
+# Those that learn from a second model.
+_TAUGHT = ("distillation", "gkd", "gold", "iw_opd")
 
 # Model types that liger-kernel 0.8.5 patches; for others use_liger_kernel does nothing.
 _LIGER_MODELS = (
@@ -42,11 +44,12 @@ def no_data(situation: Situation) -> list[Finding]:
 
 
 def no_teacher(situation: Situation) -> list[Finding]:
-    """Distillation needs the model to learn from."""
-    name = "teacher_model_name_or_path"
-    if situation.plan.trainer != "distillation" or situation.settings.get(name, "") is not None:
+    """Distillation needs the model to learn from, here or (iw_opd) on a server."""
+    name, get = "teacher_model_name_or_path", situation.settings.get
+    if situation.plan.trainer not in _TAUGHT or get(name, "") is not None or get("use_teacher_server"):
         return []
-    return [_missing(situation, name, "No teacher is named", "Distillation learns from a second, larger model.")]
+    why = f"{situation.plan.trainer} learns from a second, larger model: a folder, or the name of a model on the Hub."
+    return [_missing(situation, name, "No teacher is named", why)]
 
 
 def no_reward(situation: Situation) -> list[Finding]:

@@ -108,6 +108,8 @@ def _libraries(libraries: Libraries | None, unavailable: Mapping[str, str]) -> l
     values += [_attention(libraries, name) for name in libraries.attention_fallbacks]
     if libraries.trainers:
         values.append(f"trainers: {' '.join(libraries.trainers)}")
+    if libraries.experimental:
+        values.append(f"experimental trainers: {' '.join(libraries.experimental)}")
     return [*section("Libraries", values or [NONE]), *notes(libraries.unavailable)]
 
 

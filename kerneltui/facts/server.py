@@ -125,7 +125,7 @@ class Libraries(Record):
     given (others: 1); `attention_fallbacks` maps a native name to the repository that stands in for it;
     `flash_packages` tells for each native flash name whether its own package is installed and in the range
     that transformers accepts; `attention_names` are the literal names it knows; `trainers` those of the `trl`
-    command.
+    command, `experimental` those of `trl.experimental`.
     """
 
     kernels_minimum: str | None = None
@@ -136,6 +136,7 @@ class Libraries(Record):
     flash_packages: dict[str, bool] = {}
     attention_names: tuple[str, ...] = ()
     trainers: tuple[str, ...] = ()
+    experimental: tuple[str, ...] = ()
     tvm_ffi: str | None = None
     unavailable: dict[str, str] = {}
 

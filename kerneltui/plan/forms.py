@@ -22,7 +22,7 @@ from kerneltui.plan.form_parts import (
     without_secrets,
 )
 from kerneltui.plan.plan import Plan
-from kerneltui.plan.script import as_python
+from kerneltui.plan.script import COMMANDS, as_python
 from kerneltui.plan.secrets import is_secret
 from kerneltui.plan.settings import Settings
 
@@ -32,7 +32,10 @@ FORMS = ("shell", "yaml", "python")
 
 
 def as_shell(plan: Plan) -> str:
-    """Return the `trl` command of the plan; the directory and the environment that it needs stand before it."""
+    """Return the `trl` command of the plan; the directory and the environment that it needs stand before it.
+
+    Where the `trl` command has no such trainer it is kerneltui that starts it.
+    """
     comments, config = [], plan.config_path
     if plan.config is not None and config is None:
         config = "config.yaml"
@@ -43,7 +46,8 @@ def as_shell(plan: Plan) -> str:
     secrets = [name for name in (*_names(plan.flags), *variables) if is_secret(name)]
     words = [f"{name}={shlex.quote(value)}" for name, value in variables.items() if name not in secrets]
     flags = without_secrets(plan.flags)
-    words.append(shlex.join(["trl", plan.trainer, *(["--config", config] if config else []), *flags]))
+    program = ["trl"] if plan.trainer in COMMANDS else ["kerneltui", "launch"]
+    words.append(shlex.join([*program, plan.trainer, *(["--config", config] if config else []), *flags]))
     return commented([*comments, *secrets_comment(secrets)], f"cd {shlex.quote(plan.cwd)} && {' '.join(words)}\n")
 
 

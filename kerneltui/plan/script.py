@@ -24,6 +24,8 @@ from kerneltui.plan.plan import Plan
 from kerneltui.plan.secrets import is_secret
 from kerneltui.plan.settings import Settings
 
+# The trainers that the `trl` command has had (TRL 1.5 to 1.16); others are those of `trl.experimental`.
+COMMANDS = ("sft", "dpo", "kto", "reward", "grpo", "rloo", "distillation")
 _ONLINE = ("grpo", "rloo")
 # The fields of ModelConfig that say which model is loaded and how; the others are for adapters and quantization.
 _LOADING = ("model_name_or_path", "model_revision", "dtype", "attn_implementation")
@@ -38,8 +40,14 @@ _WIDTH = 100
 def as_python(plan: Plan, settings: Settings) -> str:
     """Return the script. The model is loaded by `from_pretrained` where TRL would load it just so.
 
-    Raises UsageError where no model or no data is named.
+    Raises UsageError where no model or no data is named, and for a trainer of `trl.experimental`.
     """
+    if plan.trainer not in COMMANDS:
+        raise UsageError(
+            f"There is no Python form of {plan.trainer}",
+            "It is experimental in TRL: what its class takes is not known here.",
+            f"`kerneltui launch {plan.trainer}` starts it.",
+        )
     if not settings.get("model_name_or_path"):
         raise UsageError("No model is named", hint="Give model_name_or_path: a folder or a Hub name.")
     if not settings.get("dataset_name") and not settings.get("datasets"):

@@ -13,6 +13,8 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any
 
+from .experimental import experimental_trainers
+
 # `is_flash_attn_2_available` of transformers refuses older ones; it can be asked on a machine with a GPU
 # only.
 _MINIMUM_FLASH_ATTENTION_2 = "2.3.3"
@@ -29,6 +31,7 @@ def read_tables() -> dict[str, Any]:
         "flash_packages": _flash_packages,
         "attention_names": _attention_names,
         "trainers": trainers,
+        "experimental": experimental_trainers,
         "tvm_ffi": _tvm_ffi,
     }
     unavailable: dict[str, str] = {}
@@ -91,6 +94,11 @@ def trainers() -> list[str]:
     """Return the trainers of the `trl` command; its other commands (env, vllm-serve) train nothing."""
     commands = importlib.import_module("trl.cli.commands").get_commands()
     return [command.name for command in commands if type(command).__name__ == "TrainingCommand"]
+
+
+def every_trainer() -> list[str]:
+    """Return the trainers of the `trl` command, then those of `trl.experimental`."""
+    return [*trainers(), *experimental_trainers()]
 
 
 def _tvm_ffi() -> str:

@@ -1,4 +1,4 @@
-"""Training: the installed TRL script of a trainer, run as it is, with one callback that records.
+"""Training: the installed TRL script of a trainer (ours for `trl.experimental`), with one callback that records.
 
 Started by `accelerate launch` in place of the script: `run.py train TRAINER [ARGUMENT …]`; the arguments are the
 script's. `KERNELTUI_RUN` and `KERNELTUI_ATTEMPT` name the record.
@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from . import experimental
 from .record import Record, describe
 
 if TYPE_CHECKING:
@@ -30,10 +31,7 @@ def main() -> None:
     record.event("process_start", trainer=trainer, pid=os.getpid())
     try:
         recorder = _install(record)
-        script = importlib.util.find_spec(f"trl.scripts.{trainer}")
-        assert script and script.origin
-        sys.argv = [script.origin, *arguments]
-        runpy.run_path(script.origin, run_name="__main__")
+        _run_script(trainer, arguments)
     except KeyboardInterrupt:
         record.end("interrupted")
         raise
@@ -44,6 +42,17 @@ def main() -> None:
         record.end("failed", error)
         raise
     record.end("stopped" if recorder and recorder.stopped else "finished")
+
+
+def _run_script(trainer: str, arguments: list[str]) -> None:
+    """Run the script of a trainer, TRL's own where it has one."""
+    script = importlib.util.find_spec(f"trl.scripts.{trainer}")
+    if script is None or script.origin is None:
+        sys.argv = [trainer, *arguments]
+        experimental.main(trainer)
+        return
+    sys.argv = [script.origin, *arguments]
+    runpy.run_path(script.origin, run_name="__main__")
 
 
 def _install(record: Record) -> Recorder | None:

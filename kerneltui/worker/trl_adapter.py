@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from .library_tables import trainers
+from . import experimental
+from .library_tables import every_trainer
 
 # Fields whose validity depends on the hardware of the process that builds the class; the asker sees no GPU.
 _HARDWARE_FIELDS = {"use_cpu": True, "tf32": None}
@@ -39,8 +40,8 @@ def parse(
     together. `elsewhere` tells that this is another machine, with files that are not here. `error` is set, and nothing
     else, when a parser itself refuses; `trainers`, and nothing else, when there is no such trainer.
     """
-    if trainer not in trainers():
-        return {"trainers": trainers()}
+    if trainer not in (known := every_trainer()):
+        return {"trainers": known}
     parser = make_parser(trainer)
     arguments = (["--config", config] if config else []) + flags
     try:
@@ -69,6 +70,8 @@ def parse(
 
 def make_parser(trainer: str) -> Any:
     """Return TRL's parser of a trainer's command, made to raise ValueError where it would print and exit."""
+    if experimental.is_experimental(trainer):
+        return _refusing(experimental.make_parser(trainer))
     return _refusing(importlib.import_module(f"trl.scripts.{trainer}").make_parser(prog=f"trl {trainer}"))
 
 

@@ -10,7 +10,7 @@ import types
 import typing
 from typing import Any
 
-from .library_tables import trainers
+from .library_tables import every_trainer
 from .trl_adapter import jsonable, make_parser
 
 # The word for a field that takes several kinds of values: the first of these that it takes.
@@ -25,8 +25,8 @@ def fields(trainer: str) -> dict[str, Any]:
 
     `trainers`, and nothing else, when there is no such trainer.
     """
-    if trainer not in trainers():
-        return {"trainers": trainers()}
+    if trainer not in (known := every_trainer()):
+        return {"trainers": known}
     parser = make_parser(trainer)
     actions: dict[str, Any] = {}
     for action in parser._actions:

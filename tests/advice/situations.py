@@ -102,6 +102,18 @@ _OWN: dict[str, dict[str, Any]] = {
     "reward": {"max_length": 1024, "chat_template_path": None},
     "kto": {"max_length": 1024},
     "distillation": {"teacher_model_name_or_path": "Qwen/Qwen2.5-1.5B"},
+    "gkd": {"teacher_model_name_or_path": None, "max_length": 1024},
+    "a2po": {"reward_funcs": None, "reward_model_name_or_path": None},
+    "online_dpo": {"reward_funcs": None, "reward_model_name_or_path": None, "use_vllm": False},
+    "async_grpo": {
+        "reward_funcs": ["accuracy_reward"],
+        "reward_model_name_or_path": None,
+        "vllm_server_base_url": "http://localhost:8000",
+    },
+    "async_distillation": {
+        "vllm_server_base_url": "http://localhost:8000",
+        "teacher_server_urls": {"default": "http://localhost:8001"},
+    },
 }
 
 
@@ -160,6 +172,7 @@ def make_libraries(torch: str = "2.11.0", transformers: str = "5.22.2", flash: t
         flash_packages={name: name in flash for name in _FLASH},
         attention_names=_NAMES,
         trainers=("distillation", "dpo", "grpo", "kto", "reward", "rloo", "sft"),
+        experimental=("a2po", "async_distillation", "async_grpo", "gkd", "online_dpo"),
     )
 
 

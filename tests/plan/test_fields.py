@@ -36,7 +36,13 @@ def sft(asker: Asker) -> dict[str, Field]:
     return {field.name: field for field in read_fields(asker, "sft")}
 
 
-@pytest.mark.parametrize("trainer", TRAINERS)
+EXPERIMENTAL = (
+    *("a2po", "async_distillation", "async_grpo", "cpo", "gkd", "gmpo", "gold", "iw_opd", "online_dpo", "orpo"),
+    *("sdft", "sdpo", "server_distillation", "tpo"),
+)
+
+
+@pytest.mark.parametrize("trainer", [*TRAINERS, *EXPERIMENTAL])
 def test_every_field_of_the_parser_is_there_once(asker: Asker, trainer: str) -> None:
     fields = read_fields(asker, trainer)
     settings = read_settings(make_plan(trainer, []), asker)

@@ -370,6 +370,13 @@ TRAINED = {
 
 
 @pytest.mark.full
+def test_a_trainer_without_a_trl_command_is_started_by_kerneltui(asker: Asker, tmp_path: Path) -> None:
+    plan, settings = read(Case("orpo", BASE, ()), tmp_path, asker)
+    assert as_shell(plan).endswith("&& kerneltui launch orpo --config 'my config.yaml'\n")
+    with pytest.raises(UsageError, match="There is no Python form of orpo"):
+        as_python(plan, settings)
+
+
 @pytest.mark.parametrize("case", TRAINED.values(), ids=TRAINED)
 def test_the_script_and_the_trl_command_log_the_same(tmp_path: Path, asker: Asker, case: Case) -> None:
     assert case.config is not None
