@@ -8,8 +8,8 @@ import pytest
 
 from kerneltui.facts.server import Server
 from kerneltui.records import from_json
-from tests.servers import HERE, recorded
 from tests.bad_input.command import real
+from tests.servers import HERE, recorded
 
 
 @pytest.mark.parametrize(

@@ -54,11 +54,14 @@ def sees_several(driver: str | None) -> bool:
 
 
 def part_of(gpu: Gpu, instance: MigInstance) -> Gpu:
-    """Return one part of a card as CUDA shows it: with the part's name and memory."""
+    """Return one part of a card as CUDA shows it: with the part's name and memory.
+
+    Who computes on it is not told apart, but its own memory tells how much is taken.
+    """
     total, used = instance.memory_total, instance.memory_used
     reasons = {name: reason for name, reason in gpu.unavailable.items() if not name.startswith("memory_")}
     told = {name: reason for name, reason in instance.unavailable.items() if name.startswith("memory_")}
-    reasons |= {"memory_reserved": "not told of a part", **told}
+    reasons |= {**dict.fromkeys(("memory_reserved", "processes"), "not told of a part"), **told}
     free = None if total is None or used is None else total - used
     if free is None:
         reasons["memory_free"] = "; ".join(dict.fromkeys(told.values())) or "not told"
@@ -69,6 +72,7 @@ def part_of(gpu: Gpu, instance: MigInstance) -> Gpu:
         memory_used=used,
         memory_free=free,
         memory_reserved=None,
+        processes=None,
         mig_instances=(instance,),
         unavailable=reasons,
     )

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kerneltui.facts.server import MigInstance, Server
+from kerneltui.facts.server import GpuProcess, MigInstance, Server
 from tests.advice.situations import A100, H200, T4, changes, findings, make_server, make_situation
 
 GIB = 1 << 30
@@ -49,6 +49,17 @@ def test_the_run_is_judged_by_its_part() -> None:
     for server, seen in ((TWO, 10), (divided(LARGE, SMALL), 40)):
         (gpu,) = make_situation(server=server, gpus=(0,)).gpus
         assert gpu.memory_total == seen * GIB
+
+
+def test_a_free_part_is_not_busy_because_another_is() -> None:
+    taken = msgspec.structs.replace(LARGE, memory_used=30 * GIB)
+    server = divided(SMALL, taken)
+    (card,) = server.gpus
+    busy = msgspec.structs.replace(card, processes=(GpuProcess(pid=1, user="anna", memory=30 * GIB),))
+    server = msgspec.structs.replace(server, gpus=(busy,))
+    for name, expected in (("MIG-1", False), ("MIG-2", True)):
+        found = findings(server=server, given={"env": {"CUDA_VISIBLE_DEVICES": name}})
+        assert ("gpu.busy" in found) == expected
 
 
 def test_a_part_that_is_named_is_no_surprise() -> None:

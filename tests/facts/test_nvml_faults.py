@@ -6,15 +6,22 @@ import functools
 import os
 from typing import Any
 
+import msgspec
 import pynvml
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kerneltui.advice.health import judge_server
+from kerneltui.facts.devices import join_devices, share_memory
 from kerneltui.facts.gpu import GpuSample, Nvml, NvmlReport
+from kerneltui.facts.report import report_lines
 from kerneltui.facts.server import Gpu
+from kerneltui.facts.visible import visible_gpus
 from kerneltui.records import from_json, to_json
-from tests.facts.fake_nvml import ERROR_CODES, FakeNvml, gb10, h200, split_h100
+from kerneltui.runs.live_machine import recorded_machine
+from tests.advice.situations import make_server
+from tests.facts.fake_nvml import ERROR_CODES, GIB, FakeNvml, gb10, h200, split_h100
 
 # Fields that are None, or false, without a reason: torch's number comes later.
 WITHOUT_REASON = {"unavailable", "torch_index", "memory_unified"}
@@ -65,6 +72,21 @@ def check(report: NvmlReport, samples: tuple[GpuSample, ...]) -> None:
     assert from_json(to_json(list(samples)), list[GpuSample], "samples") == list(samples)
 
 
+def check_all_of_it(report: NvmlReport) -> None:
+    """What comes after the reading takes it as well: torch's devices, the findings, the text, the card on screen."""
+    devices = (Gpu(torch_index=0, uuid=h200().uuid[4:]), Gpu(torch_index=1, pci=gb10().pci, memory_unified=True))
+    joined = join_devices(report.gpus, devices, no_nvml="no NVML", no_torch="no torch")
+    gpus = share_memory(joined, 120 * GIB, 100 * GIB)
+    assert len(gpus) >= len(report.gpus)
+    server = make_server(driver=report.driver, driver_cuda=report.driver_cuda)
+    server = msgspec.structs.replace(server, gpus=gpus, unavailable=report.unavailable)
+    for devices_named in (None, "0", "GPU-1", "MIG-b", "MIG-GPU-9/2/0"):
+        assert len(visible_gpus(gpus, devices_named, driver=report.driver)) <= len(gpus) + 1
+    judge_server(server)
+    assert all(len(line) <= 80 for line in report_lines(server))
+    assert len(recorded_machine(server).gpus) <= len(gpus)
+
+
 def test_the_calls_are_found() -> None:
     """Also those behind another that fails first, or on a handle that another call gave."""
     assert {
@@ -102,6 +124,7 @@ def test_any_pair_of_calls_may_fail(faults: list[tuple[int, int, str]]) -> None:
         library.fail[calls()[number % len(calls())] + card] = code
     report, samples = ask(library)
     check(report, samples)
+    check_all_of_it(report)
     if all(card in (":1", ":2") for *_, card in faults) and report.gpus:
         (computing,) = [gpu for gpu in report.gpus if gpu.nvml_index == 0]
         assert computing.unavailable.keys() <= {"index"}

@@ -87,8 +87,8 @@ def test_a_part_has_its_own_name_and_memory() -> None:
     assert (shown.index, shown.uuid, shown.name) == (0, "GPU-aaaaaaaa-0000", "NVIDIA H100 MIG 3")
     assert (shown.memory_total, shown.memory_used, shown.memory_free) == (10 * GIB, GIB, 9 * GIB)
     assert shown.mig_instances == (part("3", 7),)
-    assert shown.memory_reserved is None
-    assert shown.unavailable["memory_reserved"]
+    assert (shown.memory_reserved, shown.processes) == (None, None)
+    assert shown.unavailable["memory_reserved"] == shown.unavailable["processes"] == "not told of a part"
 
 
 def test_the_memory_of_a_part_that_was_not_told() -> None:

@@ -17,9 +17,9 @@ from kerneltui.runs.directory import RunDirectory
 from kerneltui.runs.masking import mask
 from kerneltui.runs.report import run_report, server_report_text, write_report
 from tests.advice.situations import H200, make_server
+from tests.bad_input.command import real
 from tests.runs.fakes import make_record, make_run
 from tests.servers import recorded
-from tests.bad_input.command import real
 
 # Made up; each is in the world in its own way.
 FROM_ENVIRONMENT = "hf_environmentAAAAAAAAAAAAAAAA"
