@@ -28,6 +28,16 @@ def test_findings_come_first_and_a_block_ends_with_1(tmp_path: Path, name: str, 
     assert lines.index("") < next(at for at, line in enumerate(lines) if line.startswith("Server  "))
 
 
+@pytest.mark.parametrize(
+    "words", [("--server", "{}", "launch", "sft"), ("launch", "sft", "--server", "{}"), ("--server", "{}", "demo")]
+)
+def test_a_recorded_server_starts_nothing(tmp_path: Path, words: tuple[str, ...]) -> None:
+    said = real(*(word.format(HERE / "h200.json") for word in words), cwd=tmp_path)
+    assert (said.code, said.out) == (2, "")
+    assert "kerneltui export" in said.err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_json_is_the_server_alone(tmp_path: Path) -> None:
     said = real("--server", str(HERE / "container-lost-gpu.json"), "doctor", "--json", cwd=tmp_path)
     assert (said.code, said.err) == (1, "")

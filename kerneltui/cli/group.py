@@ -16,6 +16,7 @@ from kerneltui.cli.plan import check, export
 from kerneltui.cli.runs import checkpoint, runs, stop, watch
 from kerneltui.cli.screen import full_screen
 from kerneltui.cli.server import doctor, kernels, report
+from kerneltui.cli.situation import refuse_recorded
 from kerneltui.cli.start import demo, launch
 from kerneltui.errors import KerneltuiError
 
@@ -33,6 +34,8 @@ def app(context: click.Context, python: Path | None, server: Path | None, runs_d
     """
     if context.invoked_subcommand is None:
         full_screen(python, server, runs_dir)
+    if server is not None and context.invoked_subcommand in ("launch", "demo"):
+        refuse_recorded(server)
     given = {"python": python, "server": server, "runs_dir": runs_dir}
     context.default_map = {name: {k: v for k, v in given.items() if v is not None} for name in app.commands}
 

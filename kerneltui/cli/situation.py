@@ -75,6 +75,16 @@ def assess_plan(
     return situation, assess(situation)
 
 
+def refuse_recorded(server: Path | None) -> None:
+    """Raise UsageError where a recorded server is given to what works on this one alone."""
+    if server is not None:
+        raise UsageError(
+            "A run starts on this machine alone",
+            f"{server} is the report of another one, or of another time.",
+            "`kerneltui check … --server FILE` judges a plan for it, and `kerneltui export …` writes it for there.",
+        )
+
+
 def server_report(
     python: Path | None, file: Path | None, runs_dir: Path | None, tell: ProgressCallback | None = None
 ) -> Server:

@@ -11,7 +11,7 @@ import click
 from kerneltui.cli import options
 from kerneltui.cli.output import print_json, print_lines
 from kerneltui.cli.runs import follow_run
-from kerneltui.cli.situation import assessed, gpu_numbers, plan_of, server_report
+from kerneltui.cli.situation import assessed, gpu_numbers, plan_of, refuse_recorded, server_report
 
 if TYPE_CHECKING:
     from kerneltui.facts.server import Server
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Launch past a block.")
 @options.wait
 @options.python
+@options.server
 @options.runs_dir
 @options.as_json
 def launch(
@@ -36,12 +37,14 @@ def launch(
     force: bool,
     wait: bool,
     python: Path | None,
+    server: Path | None,
     runs_dir: Path | None,
     as_json: bool,
 ) -> None:
     """Start training in its own session."""
     from kerneltui.paths import runs_directory
 
+    refuse_recorded(server)
     plan = plan_of(trainer, arguments, name=name, gpus=gpus)
     _launch(plan, python, runs_directory(runs_dir), force=force, wait=wait, as_json=as_json)
 

@@ -46,20 +46,21 @@ def busy(server: Server) -> list[Finding]:
     """Others may compute on the cards. Where all are in use it is a warning, else a note that names the free ones."""
     used = [gpu for gpu in server.gpus if is_busy(gpu)]
     free = [gpu for gpu in server.gpus if gpu not in used]
-    if not used:
-        return []
+    return [in_use(used, free, "note" if free else "warn")] if used else []
+
+
+def in_use(used: Sequence[Gpu], free: Sequence[Gpu], severity: Severity) -> Finding:
+    """Return the finding that cards are in use, and by whom; `free` are those that could be taken instead."""
     users = ", ".join(sorted({it.user for gpu in used for it in gpu.processes or () if it.user}))
     lines = [_use(gpu) for gpu in used] + ([f"Free: {numbered(free)}."] if free else [])
-    return [
-        Finding(
-            id="gpu.busy",
-            severity="note" if free else "warn",
-            title=f"{numbered(used)} {_are(used)} in use" + (f" by {users}" if users else ""),
-            why="\n".join(lines),
-            origin="observed",
-            source="NVML: memory, use and processes",
-        )
-    ]
+    return Finding(
+        id="gpu.busy",
+        severity=severity,
+        title=f"{numbered(used)} {_are(used)} in use" + (f" by {users}" if users else ""),
+        why="\n".join(lines),
+        origin="observed",
+        source="NVML: memory, use and processes",
+    )
 
 
 def is_busy(gpu: Gpu) -> bool:

@@ -8,6 +8,7 @@ import msgspec
 
 from kerneltui.advice.finding import Finding
 from kerneltui.advice.health import judge_server
+from kerneltui.advice.health.cards import in_use, is_busy
 from kerneltui.advice.situation import Situation
 
 # Rules of plans that tell the effect of what is wrong with the server: then its finding only adds what mends it.
@@ -39,8 +40,10 @@ def add_health(situation: Situation, said: Sequence[Finding]) -> list[Finding]:
 def _with_cause(said: Finding, cause: Finding) -> Finding:
     """Return a plan's finding with what the server's adds: the cause, where that is another, and what mends it."""
     fixes = (*said.fixes, *(fix for fix in cause.fixes if fix not in said.fixes))
-    why = said.why if cause.title == said.title else f"{said.why}\n{cause.title}. {cause.why}"
-    return msgspec.structs.replace(said, why=why, fixes=fixes)
+    if cause.title == said.title:
+        return msgspec.structs.replace(said, fixes=fixes)
+    why = f"{cause.why}\n{said.title}. {said.why}"
+    return msgspec.structs.replace(said, title=cause.title, why=why, fixes=fixes)
 
 
 def _said_by(name: str) -> tuple[str, ...]:
@@ -52,12 +55,13 @@ def _of_cards(situation: Situation) -> list[Finding]:
     server = situation.server
     cards = server.gpus if situation.on_gpu is False else situation.gpus
     found = judge_server(msgspec.structs.replace(server, gpus=cards))
-    # On cards that the plan names itself it does not help that others are free.
-    return [_as_warning(finding) for finding in found if _matters(finding, situation)]
+    return [_busy(situation) if it.id == "gpu.busy" else it for it in found if _matters(it, situation)]
 
 
-def _as_warning(finding: Finding) -> Finding:
-    return msgspec.structs.replace(finding, severity="warn") if finding.id == "gpu.busy" else finding
+def _busy(situation: Situation) -> Finding:
+    """Return the warning that the plan's own cards are in use, with those of the server that are free."""
+    free = [gpu for gpu in situation.server.gpus if not is_busy(gpu)]
+    return in_use([gpu for gpu in situation.gpus if is_busy(gpu)], free, "warn")
 
 
 def _matters(finding: Finding, situation: Situation) -> bool:
