@@ -18,13 +18,10 @@ from kerneltui.facts.gpu import Nvml
 from kerneltui.facts.host import read_host
 from kerneltui.facts.hub_answer import DEADLINE, ask_hub
 from kerneltui.facts.probe import Part, Probe, read_packages, read_parts
-from kerneltui.facts.server import Gpu, Server, Torch
+from kerneltui.facts.server import PENDING, Gpu, Server, Torch
 from kerneltui.facts.stay import TIMEOUT, read_stay
 from kerneltui.interpreter import ProgressCallback
 from kerneltui.text import harmless, without_secrets
-
-# The reason in `Server.unavailable` of what comes later, in the reports that `on_part` gets.
-PENDING = "still being read"
 
 # Seconds after which a source is not waited for; a healthy one answers in well under a second.
 _NVML_DEADLINE = 30.0

@@ -10,6 +10,9 @@ from kerneltui.records import Document, Record
 # NVIDIA Ampere: the first compute capability with bfloat16 arithmetic and with FlashAttention 2.
 AMPERE = (8, 0)
 
+PENDING = "still being read"
+"""The reason in `Server.unavailable` for what comes later, in reports that are still being made."""
+
 
 class GpuProcess(Record):
     """A process that holds memory on a GPU; `user`, `command`, `memory` (bytes) are None where not seen."""

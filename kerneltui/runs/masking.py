@@ -8,13 +8,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kerneltui.plan.secrets import HIDDEN, is_secret
-from kerneltui.text import hide_tokens
+from kerneltui.text import hide_secrets
 
 # A shorter value would be found in words that are none.
 _SHORTEST = 8
 # `name: value`, `name=value`, `"name": "value"`, `--name value`; and what follows "Authorization:".
 _NAMED = re.compile(r"""(?P<name>[\w-]+)(?P<between>["']?\s*[=:]\s*["']?|\s+)(?P<value>[^\s"',;}]{8,})""")
-_CREDENTIALS = re.compile(r"(://)\S*@")
 _AUTHORIZATION = re.compile(r"(?i)(authorization\W+(?:bearer|basic|token)?\s*)[^\s\"']+")
 
 
@@ -49,7 +48,7 @@ def _login() -> Iterable[str]:
 
 def mask(text: str, secrets: Iterable[str]) -> str:
     """Return `text` with `secrets`, and all that looks like one or has the name of one before it, as `<hidden>`."""
-    text = _AUTHORIZATION.sub(rf"\1{HIDDEN}", _CREDENTIALS.sub(r"\1", mask_values(text, secrets)))
+    text = _AUTHORIZATION.sub(rf"\1{HIDDEN}", mask_values(text, secrets))
     return _NAMED.sub(_masked, text)
 
 
@@ -57,7 +56,7 @@ def mask_values(text: str, secrets: Iterable[str]) -> str:
     """Return `text` with `secrets` and the Hub's tokens replaced, whatever stands before them."""
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
-    return hide_tokens(text)
+    return hide_secrets(text)
 
 
 def _masked(found: re.Match[str]) -> str:

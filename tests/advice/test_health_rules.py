@@ -10,6 +10,7 @@ import pytest
 from kerneltui.advice.finding import Finding
 from kerneltui.advice.health import judge_server
 from kerneltui.facts.server import (
+    PENDING,
     Disk,
     Gpu,
     GpuProcess,
@@ -98,7 +99,7 @@ CASES: dict[str, tuple[Server, str, list[Server]]] = {
         "block",
         [recorded("wsl"), without(blind(), "Driver Not Loaded")],
     ),
-    "driver.hangs": (without(blind(), "NVML has not answered in 30 s"), "block", [HEALTHY]),
+    "driver.hangs": (without(blind(), "no answer in 30 s: the driver hangs (look at dmesg)"), "block", [HEALTHY]),
     "driver.lost": (without(blind(), "Unknown Error"), "block", [HEALTHY]),
     "driver.no_nvml": (
         recorded("nvml-missing"),
@@ -289,6 +290,31 @@ def test_what_fails_for_want_of_another_package_is_said_once() -> None:
     assert [str(fix.command).partition("install ")[2] for fix in found(bare)["packages.missing"].fixes] == [
         "--force-reinstall torch --index-url https://download.pytorch.org/whl/cu130"
     ]
+
+
+def test_what_fails_because_of_a_broken_package_is_said_once() -> None:
+    reason = "ImportError: undefined symbol: ncclFoo"
+    errors = {"transformers": reason, "trl": f"RuntimeError: Failed to import trl because of {reason}"}
+    packages = {name: msgspec.structs.replace(it, error=errors.get(name)) for name, it in HEALTHY.packages.items()}
+    told = [name for name in found(changed(packages=packages)) if name.startswith("packages.broken")]
+    assert told == ["packages.broken.transformers"]
+
+
+def test_what_is_still_being_read_is_no_finding() -> None:
+    names = ("gpus", "driver", "driver_cuda", "packages", "torch", "libraries", "toolchain", "hub", "stay")
+    early = Server(
+        time="",
+        hostname="h",
+        system="Linux",
+        machine="x86_64",
+        interpreter="p",
+        unavailable=dict.fromkeys(names, PENDING),
+    )
+    assert judge_server(early) == ()
+    versions = changed(early, packages=HEALTHY.packages, unavailable={"torch": PENDING, "gpus": PENDING})
+    assert judge_server(versions) == ()
+    cards = changed(recorded("nvml-missing"), stay=None, unavailable={"driver": PENDING})
+    assert judge_server(cards) == ()
 
 
 def test_a_range_names_what_is_asked_for_and_what_there_is() -> None:

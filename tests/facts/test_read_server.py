@@ -17,7 +17,7 @@ from kerneltui.errors import UsageError
 from kerneltui.facts import read_server as module
 from kerneltui.facts.disks import read_disk
 from kerneltui.facts.read_server import read_server, reread_server
-from kerneltui.facts.server import Server
+from kerneltui.facts.server import PENDING, Server
 from kerneltui.records import from_json, to_json
 from tests.facts.environments import add_package, make_environment
 from tests.facts.fake_nvml import GIB, FakeNvml, gb10, h200
@@ -74,7 +74,7 @@ def test_the_training_packages_are_reported(here: tuple[Server, list[str]]) -> N
     assert server.packages["trl"].requires["transformers"]
     assert server.hub
     assert "cannot be reached" in server.hub.unavailable["seconds"]
-    assert module.PENDING not in server.unavailable.values()
+    assert PENDING not in server.unavailable.values()
 
 
 def test_the_tables_are_those_of_the_installed_libraries(here: tuple[Server, list[str]]) -> None:
@@ -180,15 +180,15 @@ def test_what_is_known_first_is_told_first(tmp_path: Path) -> None:
     told: list[Server] = []
     server = read_server(python, on_part=told.append)
     cards = next(part for part in told if part.gpus)
-    assert cards.unavailable["torch"] == module.PENDING
+    assert cards.unavailable["torch"] == PENDING
     assert cards.hostname == server.hostname
     versions = next(part for part in told if part.packages)
-    assert versions.unavailable["torch"] == module.PENDING
+    assert versions.unavailable["torch"] == PENDING
     assert versions.packages["peft"].error is None
-    after = next(part for part in told if part.unavailable.get("torch") != module.PENDING)
+    after = next(part for part in told if part.unavailable.get("torch") != PENDING)
     assert after.packages["peft"].error is None
     assert told[-1] == server
-    assert module.PENDING not in server.unavailable.values()
+    assert PENDING not in server.unavailable.values()
     assert server.packages["peft"].error == "ImportError: no"
 
 

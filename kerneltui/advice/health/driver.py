@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kerneltui.advice.finding import Finding, Fix, Severity
 from kerneltui.advice.health.torch_build import fitting_torch
 from kerneltui.facts.packages import read_version
-from kerneltui.facts.server import Server
+from kerneltui.facts.server import PENDING, Server
 
 # The oldest driver for Linux that runs a major version of CUDA: within one, every minor version runs on it.
 # Source: docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html and the CUDA release notes,
@@ -72,7 +72,7 @@ _FAILURES = (
     ),
     _BLOCKED,
     _Failure(
-        "has not answered",
+        "driver hangs",
         "driver.hangs",
         "The driver hangs",
         "Mostly a GPU has failed, which the kernel's log tells (Xid). Ending programs does not help; a restart may.",
@@ -131,10 +131,10 @@ def _lost(server: Server) -> _Failure:
 def nvml_missing(server: Server) -> list[Finding]:
     """A container may have CUDA without NVML's library; training works, and nothing can be measured."""
     torch = server.torch
+    reason = server.unavailable.get("driver", "")
     if torch is None or not torch.cuda or not torch.device_count or server.driver:
         return []
-    reason = server.unavailable.get("driver", "")
-    if _failure(server, reason.lower()):
+    if reason == PENDING or _has_nvml(server) or _failure(server, reason.lower()):
         return []
     return [
         Finding(
@@ -157,9 +157,9 @@ def nvml_missing(server: Server) -> list[Finding]:
 
 def no_gpu(server: Server) -> list[Finding]:
     """Without a GPU training is slow, and most attention kernels do not run."""
-    if server.gpus or server.system == "Darwin" or nvml_fails(server):
-        return []
     reason = server.unavailable.get("gpus", "")
+    if server.gpus or reason == PENDING or server.system == "Darwin" or nvml_fails(server):
+        return []
     return [
         Finding(
             id="gpu.none",

@@ -10,7 +10,7 @@ from kerneltui.advice.finding import Finding, Fix
 from kerneltui.advice.fixes import install
 from kerneltui.advice.health.torch_build import fitting_torch
 from kerneltui.facts.packages import cite, kernels_usable, read_version
-from kerneltui.facts.server import Server
+from kerneltui.facts.server import PENDING, Server
 
 # Without these nothing trains.
 _NEEDED = ("torch", "transformers", "trl", "accelerate", "datasets")
@@ -57,12 +57,13 @@ def _with_extras(names: list[str]) -> list[str]:
 
 def broken(server: Server) -> list[Finding]:
     """A package that is installed and does not import is worse than none."""
-    absent = _missing(server)
+    causes = [f"No module named '{name}'" for name in _missing(server)]
     found = []
     for name, package in server.packages.items():
-        # What fails for want of another package is said once, of that one.
-        if package.error is None or any(f"No module named '{other}'" in package.error for other in absent):
+        # What fails because another one is missing or broken is said once, of that one.
+        if package.error is None or any(cause in package.error for cause in causes):
             continue
+        causes.append(package.error)
         found.append(
             Finding(
                 id=f"packages.broken.{name}",
@@ -81,7 +82,8 @@ def _broken_torch(server: Server) -> list[Finding]:
     """Return the finding on a torch that is there, told no error by its own name, and could not be asked."""
     reason = server.unavailable.get("torch")
     package = server.packages.get("torch")
-    if server.torch is not None or reason is None or (package and package.error) or "torch" in _missing(server):
+    told = server.torch is not None or (package and package.error) or "torch" in _missing(server)
+    if reason is None or reason == PENDING or told:
         return []
     return [
         Finding(
