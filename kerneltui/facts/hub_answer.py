@@ -41,7 +41,7 @@ def ask_hub(timeout: float = TIMEOUT, deadline: float = DEADLINE) -> HubAnswer:
     The token's value goes to the Hub alone. With HF_HUB_OFFLINE set nothing is asked.
     """
     unavailable: dict[str, str] = {}
-    token = find_token(unavailable)
+    token, cached = find_token(unavailable), count_cached(unavailable)
     http = HubHttp(None, None, timeout)
     told: dict[str, Any] = {}
     questions = [
@@ -56,7 +56,12 @@ def ask_hub(timeout: float = TIMEOUT, deadline: float = DEADLINE) -> HubAnswer:
         unavailable["seconds"] = unavailable["kernels"]
     endpoint = http.endpoint
     return HubAnswer(
-        endpoint=harmless(endpoint), proxy=find_proxy(endpoint), token=token, unavailable=unavailable, **told
+        endpoint=harmless(endpoint),
+        proxy=find_proxy(endpoint),
+        token=token,
+        cached=cached,
+        unavailable=unavailable,
+        **told,
     )
 
 
@@ -77,6 +82,18 @@ def find_token(unavailable: dict[str, str]) -> Found | None:
         return None
     except OSError as error:
         unavailable["token"] = f"{HF_TOKEN_PATH}: {error.strerror or error}"
+        return None
+
+
+def count_cached(unavailable: dict[str, str]) -> int | None:
+    """Return how many snapshots (of models, data sets, kernels) the Hub's cache has; a reason goes under "cached"."""
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    try:
+        # Names of folders: huggingface_hub.file_download.repo_folder_name.
+        return sum(1 for _ in Path(HF_HUB_CACHE).glob("*--*/snapshots/*/"))
+    except OSError as error:
+        unavailable["cached"] = f"{HF_HUB_CACHE}: {error.strerror or error}"
         return None
 
 

@@ -141,8 +141,10 @@ def _hub(hub: HubAnswer | None) -> list[str]:
     proxy = f"through {hub.proxy}" if hub.proxy else None
     kernels = None if hub.kernels is None else f"{'has' if hub.kernels else 'has no'} kernel repositories"
     source = f" (from {'the environment' if hub.token == 'environment' else 'a file'})" if hub.token else ""
+    cached = None if hub.cached is None else f"{hub.cached} snapshots in its cache"
     token = f"token of {hub.user or 'someone'}{source}" if hub.token else "no token"
-    return [*section("Hub", [joined(hub.endpoint, answers, proxy, kernels, token)]), *notes(hub.unavailable)]
+    reasons = {name: it for name, it in hub.unavailable.items() if name != "user" or hub.token}
+    return [*section("Hub", [joined(hub.endpoint, answers, proxy, kernels, token, cached)]), *notes(reasons)]
 
 
 def _stay(stay: Stay | None) -> list[str]:

@@ -20,6 +20,7 @@ _NAMES = {
     "bf16": "bfloat16",
     "user": "the token's owner",
     "seconds": "an answer",
+    "kernels": "kernel repositories",
     "kill_user_processes": "KillUserProcesses",
 }
 

@@ -171,7 +171,7 @@ class HubAnswer(Record):
 
     `proxy` is the proxy in between, `kernels` whether the endpoint knows kernel repositories (a mirror may not).
     `token` says where huggingface_hub finds a token ("other": of a CI login or a notebook), `user` whom the Hub
-    takes it for; its value is kept nowhere.
+    takes it for; its value is kept nowhere. `cached` is how many snapshots its cache on this machine holds.
     """
 
     endpoint: str
@@ -180,6 +180,7 @@ class HubAnswer(Record):
     kernels: bool | None = None
     token: Literal["environment", "file", "other"] | None = None
     user: str | None = None
+    cached: int | None = None
     unavailable: dict[str, str] = {}
 
 

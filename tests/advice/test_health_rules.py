@@ -260,6 +260,12 @@ def test_what_one_card_has_does_not_block_the_others() -> None:
     assert found(with_torch(foreign, arch_list=("sm_90",)))["device.architecture"].severity == "warn"
 
 
+def test_offline_needs_a_filled_cache() -> None:
+    offline = {"HF_HUB_OFFLINE": "1"}
+    for cached, severity in ((0, "warn"), (3, "note"), (None, "note")):
+        assert found(changed(hub(cached=cached), environment=offline))["hub.offline"].severity == severity
+
+
 def test_shared_memory_matters_more_to_several_cards() -> None:
     small = changed(disk("shared memory", 60 << 20, 64 << 20), torch=SEVERAL.torch)
     assert found(small)["disk.shared_memory"].severity == "warn"

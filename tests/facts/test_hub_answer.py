@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
-from kerneltui.facts.hub_answer import ask_hub, find_proxy, find_token
+from kerneltui.facts.hub_answer import ask_hub, count_cached, find_proxy, find_token
 from tests.hub import LoopbackHub
 
 TOKEN = "hf_abcdefghijklmnopqrst"
@@ -146,3 +146,12 @@ def test_the_proxy_without_its_credentials(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert find_proxy("https://huggingface.co") == proxy
+
+
+def test_snapshots_in_the_cache_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "none"))
+    assert count_cached({}) == 0
+    for name in ("models--a--b/snapshots/1", "models--a--b/snapshots/2", "kernels--a--c/snapshots/1", "models--begun"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    assert count_cached({}) == 3

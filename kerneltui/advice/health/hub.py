@@ -20,11 +20,12 @@ def offline(server: Server) -> list[Finding]:
     """Offline, everything must lie in the cache."""
     if not is_offline(server.environment):
         return []
+    empty = server.hub is not None and server.hub.cached == 0
     return [
         Finding(
             id="hub.offline",
-            severity="note",
-            title="The Hub is not asked: HF_HUB_OFFLINE is set",
+            severity="warn" if empty else "note",
+            title="The Hub is not asked: HF_HUB_OFFLINE is set" + (", and its cache is empty" if empty else ""),
             why="Model, data and kernel must lie whole in the cache, or be folders of this machine (LOCAL_KERNELS for "
             "kernels).",
             origin="known",
