@@ -134,7 +134,7 @@ def _ask_user(http: HubHttp, token: Found | None) -> _Answer:
     from huggingface_hub.constants import HF_HUB_DISABLE_IMPLICIT_TOKEN
 
     if token is None:
-        return {}, {"user": "there is no token"}
+        return {}, {}
     if HF_HUB_DISABLE_IMPLICIT_TOKEN:
         return {}, {"user": "HF_HUB_DISABLE_IMPLICIT_TOKEN is set, so the token is not sent"}
     try:

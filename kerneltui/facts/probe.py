@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from kerneltui.errors import WorkerDiedError, WorkerTimeoutError
-from kerneltui.facts.requirements import read_requirements
 from kerneltui.facts.server import Gpu, Libraries, Package, Toolchain, Torch
 from kerneltui.installer import find_installer
 from kerneltui.interpreter import Worker
@@ -117,6 +116,8 @@ def read_packages(probe: Probe) -> tuple[str, dict[str, Package]]:
     """Return Python's version and the packages as their metadata describe them; nothing is imported for it."""
     answer, reason = probe.ask("python")
     assert answer, reason
+    from kerneltui.facts.requirements import read_requirements  # after the probe was started, which takes longer
+
     version = str(answer["version"])
     packages = {
         name: {

@@ -16,7 +16,6 @@ from kerneltui.facts.disks import Purpose, places, read_disk
 from kerneltui.facts.gather import LATE, Source, gather
 from kerneltui.facts.gpu import Nvml
 from kerneltui.facts.host import read_host
-from kerneltui.facts.hub_answer import DEADLINE, ask_hub
 from kerneltui.facts.probe import Part, Probe, read_packages, read_parts
 from kerneltui.facts.server import PENDING, Gpu, Server, Torch
 from kerneltui.facts.stay import TIMEOUT, read_stay
@@ -26,6 +25,7 @@ from kerneltui.text import harmless, without_secrets
 # Seconds after which a source is not waited for; a healthy one answers in well under a second.
 _NVML_DEADLINE = 30.0
 _DISK_DEADLINE = 10.0
+_HUB_DEADLINE = 10.0  # each of its questions has its own, shorter one
 _HINTS = {"NVML": ": the driver hangs (look at dmesg)", "disks": ": a network disk may be lost"}
 
 _PROBED = ("python", "installer", "packages", "torch", "libraries", "toolchain")
@@ -158,7 +158,7 @@ def _around(runs_dir: Path | None) -> list[Source]:
             for name, path in places(runs_dir).items()
         ),
         Source("stay", lambda: [({"stay": read_stay()}, {})], 2 * TIMEOUT + 1),
-        Source("hub", lambda: [({"hub": ask_hub()}, {})], DEADLINE + 1),
+        Source("hub", _hub, _HUB_DEADLINE),
     ]
 
 
@@ -167,6 +167,12 @@ def _nvml() -> list[Part]:
         report = nvml.read_gpus()
     fields = {"gpus": report.gpus, "driver": report.driver, "driver_cuda": report.driver_cuda}
     return [(fields, report.unavailable)]
+
+
+def _hub() -> list[Part]:
+    from kerneltui.facts.hub_answer import ask_hub  # while torch is imported, not before it is
+
+    return [({"hub": ask_hub()}, {})]
 
 
 def _disk(purpose: Purpose, path: Path) -> list[Part]:

@@ -68,8 +68,8 @@ def read_packages() -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for name in PACKAGES:
         try:
-            distribution = importlib.metadata.distribution(name)
-            version, requires = distribution.version, distribution.requires or []
+            metadata = importlib.metadata.distribution(name).metadata
+            version, requires = metadata["Version"], metadata.get_all("Requires-Dist") or []
         except importlib.metadata.PackageNotFoundError:
             continue
         # Metadata that an interrupted installation left half-written, in whatever way.
@@ -80,7 +80,7 @@ def read_packages() -> dict[str, dict[str, Any]]:
                 "requires": [],
             }
             continue
-        # Metadata without a version gives None, whatever the annotation says.
+        # Metadata without a version gives None.
         found[name] = {
             "version": version or "",
             "error": None if version else "its metadata names no version",

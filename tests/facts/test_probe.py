@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import email
 import importlib.metadata
 import sys
 from pathlib import Path
@@ -56,7 +57,7 @@ def test_damaged_metadata_is_told(problem: str, monkeypatch: pytest.MonkeyPatch)
             raise importlib.metadata.PackageNotFoundError(name)
         if problem == "raises":
             raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
-        return SimpleNamespace(version=None, requires=None)
+        return SimpleNamespace(metadata=email.message_from_string("Name: trl\n"))
 
     monkeypatch.setattr(importlib.metadata, "distribution", distribution)
     packages = probe.read_packages()
