@@ -106,9 +106,12 @@ def _chosen_twice(launch: str, name: str, value: object, fixes: tuple[Fix, ...])
 
 def divided(situation: Situation) -> list[Finding]:
     """A number, or no choice at all, takes a part of a divided card that the person did not name."""
-    server = situation.server
-    parts, seen = _parts(server), [gpu for gpu in situation.gpus if is_divided(gpu)]
-    if not seen or len(parts) < 2 or any(not name.isdigit() for name in _names_of_run(situation)):
+    parts, named = _parts(situation.server), _names_of_run(situation)
+    seen = [gpu for gpu in situation.gpus if is_divided(gpu)]
+    if not seen or len(parts) < 2 or any(not name.isdigit() for name in named):
+        return []
+    smaller = (seen[0].memory_free or 0) < max(part.memory_free or 0 for part in parts)
+    if not smaller and not named:
         return []
     title = "The run would see " + (
         f"{seen[0].name} of GPU {seen[0].index}" if len(seen) == 1 else f"{len(seen)} parts of divided GPUs"
@@ -116,7 +119,7 @@ def divided(situation: Situation) -> list[Finding]:
     return [
         Finding(
             id="device.divided",
-            severity="warn",
+            severity="warn" if smaller else "note",
             title=title,
             why="Numbers name no part of a card that is divided (MIG); CUDA takes the first. "
             + ("In place of --gpus, " if situation.plan.launch.gpus is not None else "")

@@ -15,9 +15,13 @@ ORDER = "CUDA_DEVICE_ORDER"
 def chosen_gpus(plan: Plan, server: Server) -> tuple[Gpu, ...]:
     """Return what one process of the run sees, by the launch's GPUs, else by CUDA_VISIBLE_DEVICES.
 
-    That is the plan's, else the person's. Parts of divided cards are as `visible_gpus` tells them.
+    That is the plan's, else the person's. Parts of divided cards are as `visible_gpus` tells them, and where the plan
+    leaves the choice as it was when torch was asked, no more than torch counted.
     """
-    return visible_gpus(server.gpus, named_devices(plan, server), driver=server.driver)
+    seen = visible_gpus(server.gpus, named_devices(plan, server), driver=server.driver)
+    asked = plan.launch.gpus is None and VISIBLE not in plan.environment
+    counted = server.torch.device_count if server.torch else 0
+    return seen[:counted] if asked and counted and any(map(is_divided, seen)) else seen
 
 
 def named_devices(plan: Plan, server: Server) -> str | None:

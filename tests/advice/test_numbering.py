@@ -45,6 +45,22 @@ def test_a_number_takes_the_first_part(facts: dict[str, Any]) -> None:
     assert changes(finding) == ([] if "gpus" in facts else [{"env": {"CUDA_VISIBLE_DEVICES": "MIG-2222"}}])
 
 
+def test_a_first_part_that_is_as_good_as_any_is_told_where_a_number_was_meant() -> None:
+    server = divided(LARGE, SMALL)
+    assert findings(server=server, gpus=(0,))["device.divided"].severity == "note"
+    assert "device.divided" not in findings(server=server)
+    assert findings(server=TWO)["device.divided"].severity == "warn"
+
+
+def test_torch_s_count_is_believed() -> None:
+    """It was asked under the same variables; what is documented of the driver may not hold."""
+    server = divided(LARGE, SMALL, whole=True)
+    assert server.torch
+    for count, seen in ((1, 1), (2, 2), (9, 3)):
+        counted = msgspec.structs.replace(server, torch=msgspec.structs.replace(server.torch, device_count=count))
+        assert len(make_situation(server=counted).gpus) == seen
+
+
 def test_the_run_is_judged_by_its_part() -> None:
     for server, seen in ((TWO, 10), (divided(LARGE, SMALL), 40)):
         (gpu,) = make_situation(server=server, gpus=(0,)).gpus
