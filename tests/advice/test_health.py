@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from kerneltui.advice.health import judge_server
 from kerneltui.advice.show import finding_lines
-from kerneltui.facts.server import Server
+from kerneltui.facts.report import report_lines
+from kerneltui.facts.server import Gpu, Server
 from tests.servers import NAMES, recorded
 
 RIGHT = {
@@ -27,6 +29,10 @@ RIGHT = {
     "rocm": {},
     "mac": {},
 }
+
+
+def default_of(field: msgspec.structs.FieldInfo) -> object:
+    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
 
 
 def severities(server: Server) -> dict[str, str]:
@@ -81,3 +87,25 @@ def test_findings_fit_a_narrow_terminal_but_for_what_is_copied() -> None:
     for name in NAMES:
         for line in finding_lines(judge_server(recorded(name)), width=80):
             assert len(line) <= 80 or line.strip().startswith(("$ ", "source:")), line
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_card_does_not_tell_is_no_finding(name: str) -> None:
+    server = recorded(name)
+    known = {*severities(server), "gpu.bf16"}  # which torch tells where the capability is not known
+    for field in msgspec.structs.fields(Gpu):
+        if field.default is None:
+            gpus = tuple(msgspec.structs.replace(gpu, **{field.name: None}) for gpu in server.gpus)
+            silent = msgspec.structs.replace(server, gpus=gpus)
+            assert set(severities(silent)) <= known, field.name
+            assert report_lines(silent)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_server_does_not_tell_never_makes_a_report_fail(name: str) -> None:
+    server = recorded(name)
+    for field in msgspec.structs.fields(Server):
+        if not field.required:
+            silent = msgspec.structs.replace(server, **{field.name: default_of(field)})
+            assert all(finding.why for finding in judge_server(silent))
+            assert report_lines(silent)
