@@ -276,6 +276,15 @@ def test_a_disk_that_is_full_blocks_and_a_full_cache_does_not() -> None:
     assert found(disk("cache", GIB // 4))["disk.cache"].severity == "warn"
 
 
+def test_one_disk_for_both_is_said_once() -> None:
+    both = (*disk("runs", GIB).disks, *disk("cache", GIB).disks)
+    told = found(changed(disks=both))
+    assert "disk.cache" not in told
+    assert told["disk.runs"].title == "Little space for runs, checkpoints and the Hub's cache: 1.0 GiB"
+    apart = (*disk("runs", GIB).disks, *disk("cache", GIB, 100 * GIB).disks)
+    assert {"disk.runs", "disk.cache"} <= set(found(changed(disks=apart)))
+
+
 def test_the_driver_that_a_cuda_needs_and_the_torch_that_this_driver_runs() -> None:
     finding = found(blind(**OLD))["device.driver"]
     assert "It needs driver 580.65.06 or newer." in finding.why
@@ -304,6 +313,10 @@ def test_what_fails_because_of_a_broken_package_is_said_once() -> None:
     packages = {name: msgspec.structs.replace(it, error=errors.get(name)) for name, it in HEALTHY.packages.items()}
     told = [name for name in found(changed(packages=packages)) if name.startswith("packages.broken")]
     assert told == ["packages.broken.transformers"]
+    errors = {"torch": "it is not whole", "trl": "No module named 'torch.utils'", "peft": "from 'torch' (x)"}
+    packages = {name: msgspec.structs.replace(it, error=errors.get(name)) for name, it in HEALTHY.packages.items()}
+    told = [name for name in found(changed(packages=packages)) if name.startswith("packages.broken")]
+    assert told == ["packages.broken.torch"]
 
 
 def test_what_is_still_being_read_is_no_finding() -> None:

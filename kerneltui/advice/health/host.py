@@ -20,13 +20,16 @@ _LITTLE_MEMORY = 8 * GIB
 
 def little_disk(server: Server) -> list[Finding]:
     """A full disk ends a run in the middle of a checkpoint."""
-    return [_disk(disk) for disk in server.disks if disk.purpose != "shared memory" and disk.free < _LITTLE]
+    little = [disk for disk in server.disks if disk.purpose != "shared memory" and disk.free < _LITTLE]
+    # Where both lie on one disk it is said once.
+    shared = len({disk.total for disk in little}) < len(little)
+    return [_disk(disk, shared) for disk in (little[:1] if shared else little)]
 
 
-def _disk(disk: Disk) -> Finding:
+def _disk(disk: Disk, shared: bool) -> Finding:
     runs = disk.purpose == "runs"
     severity: Severity = "block" if runs and disk.free < _NOTHING else "warn"
-    what = "runs and checkpoints" if runs else "the Hub's cache"
+    what = "runs, checkpoints and the Hub's cache" if shared else "runs and checkpoints" if runs else "the Hub's cache"
     left = "a quota leaves you" if disk.quota else "there are"
     elsewhere = "--runs-dir or KERNELTUI_RUNS names" if runs else "HF_HOME names"
     return Finding(

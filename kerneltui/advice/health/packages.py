@@ -63,7 +63,8 @@ def broken(server: Server) -> list[Finding]:
         # What fails because another one is missing or broken is said once, of that one.
         if package.error is None or any(cause in package.error for cause in causes):
             continue
-        causes.append(package.error)
+        module = name.replace("-", "_")
+        causes += [package.error, f"'{module}'", f"'{module}."]
         found.append(
             Finding(
                 id=f"packages.broken.{name}",
@@ -72,7 +73,7 @@ def broken(server: Server) -> list[Finding]:
                 why=f"Its import says: {package.error}",
                 origin="observed",
                 source="https://github.com/Dao-AILab/flash-attention/issues/1644",
-                fixes=(install(server, "Install it anew", "--force-reinstall", "--no-deps", _same(server, name)),),
+                fixes=_torch(server) if name == "torch" else (_again(server, name),),
             )
         )
     return found + _broken_torch(server)
@@ -98,9 +99,11 @@ def _broken_torch(server: Server) -> list[Finding]:
     ]
 
 
-def _same(server: Server, name: str) -> str:
-    version = server.packages[name].version
-    return f"{name}=={version.partition('+')[0]}" if version else name
+def _again(server: Server, name: str) -> Fix:
+    """Return the fix that installs the same version of a package once more."""
+    version = server.packages[name].version.partition("+")[0]
+    wanted = f"{name}=={version}" if version else name
+    return install(server, "Install it anew", "--force-reinstall", "--no-deps", wanted)
 
 
 def ranges(server: Server) -> list[Finding]:
