@@ -17,17 +17,21 @@ _LIMITING = frozenset({"memory", "cpu"})
 
 
 def read_limits() -> dict[str, Any]:
-    """Return `cores`, `cpu_quota`, `memory_total`, `memory_available` and `memory_limit` as `Server` has them."""
+    """Return `cores`, `cpu_quota`, `memory_total`, `memory_available` and `memory_limit` as `Server` has them.
+
+    A limit that is not below what the machine has is none.
+    """
     import psutil
 
     memory = psutil.virtual_memory()
     groups = control_groups()
+    limits = [limit for group in groups if (limit := _memory_limit(group)) and limit < memory.total]
     return {
         "cores": count_cores(),
         "cpu_quota": min((quota for group in groups if (quota := _cpu_quota(group))), default=None),
         "memory_total": int(memory.total),
         "memory_available": int(memory.available),
-        "memory_limit": min((limit for group in groups if (limit := _memory_limit(group))), default=None),
+        "memory_limit": min(limits, default=None),
     }
 
 

@@ -31,6 +31,8 @@ _HINTS = {"NVML": ": the driver hangs (look at dmesg)", "disks": ": a network di
 _PROBED = ("python", "installer", "packages", "torch", "libraries", "toolchain")
 # What each source tells, where that is not one field of its own name.
 _FIELDS = {"NVML": ("gpus", "driver", "driver_cuda"), "probe": _PROBED}
+# What stands for nothing, where that is not None.
+_EMPTY: dict[str, Any] = {"gpus": (), "packages": {}}
 
 _LIMITING = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
 
@@ -69,14 +71,16 @@ def reread_server(
 ) -> Server:
     """Return the report of this machine anew, as `read_server`, without importing torch again where that is needless.
 
-    What the probe told is kept while the same versions are installed and nothing was broken or missing.
+    What the probe told is kept while the same versions are installed and nothing was broken or missing. In what
+    `on_part` gets, the old values stand until the new ones are there.
     """
     python = Path(server.interpreter)
     if _changed(server, timeout):
         return read_server(python, timeout=timeout, on_progress=on_progress, runs_dir=runs_dir, on_part=on_part)
-    kept = {name: getattr(server, name) for name in ("interpreter", *_PROBED)}
-    reasons = {name: reason for name, reason in server.unavailable.items() if name in _PROBED}
-    report = _Report({**kept, "devices": _torch_devices(server)}, reasons)
+    kept = {name: getattr(server, name) for name in server.__struct_fields__ if name not in ("disks", "unavailable")}
+    kept |= {f"disks.{disk.purpose}": disk for disk in server.disks}
+    kept |= {"gpus": tuple(gpu for gpu in server.gpus if gpu.nvml_index is not None), "devices": _torch_devices(server)}
+    report = _Report(kept, {name: why for name, why in server.unavailable.items() if name in _PROBED})
     return report.fill(_around(runs_dir), on_part, on_progress)
 
 
@@ -129,7 +133,7 @@ class _Report:
         """Return the part of a source that does not answer: the reason for all that it has not told."""
         reason = f"no answer in {deadline:g} s{_HINTS.get(source.partition('.')[0], '')}"
         missing = [name for name in _FIELDS.get(source, (source,)) if self._unavailable.get(name) == PENDING]
-        return {}, dict.fromkeys(missing, reason)
+        return {name: _EMPTY.get(name) for name in missing}, dict.fromkeys(missing, reason)
 
     def _server(self) -> Server:
         known, unavailable = dict(self._known), dict(self._unavailable)

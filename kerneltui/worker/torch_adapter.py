@@ -61,7 +61,7 @@ def read_cudnn(torch: Any) -> str:
 def read_arch_list(torch: Any) -> list[str]:
     """Return the architectures that torch has code for, also where no device is to be seen.
 
-    Without a device `torch.cuda.get_arch_list` of torch 2.8 answers with an empty list (that of 2.13 does not);
+    Without a device `torch.cuda.get_arch_list` of torch 2.11 answers with an empty list (that of 2.13 does not);
     the flags that it reads are there all the same.
     """
     if torch.version.cuda is None and torch.version.hip is None:

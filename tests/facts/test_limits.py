@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,7 @@ V1_MOUNTS = (
     "35 31 0:32 /docker/abc /sys/fs/cgroup/memory ro,relatime - cgroup cgroup rw,memory\n"
     "37 31 0:34 / /sys/fs/cgroup/freezer rw,relatime - cgroup cgroup rw,freezer\n"
 )
+GIB = 1 << 30
 UNLIMITED_V1 = "9223372036854771712\n"
 
 
@@ -28,6 +30,7 @@ def machine(root: Path, own: str, mounts: str, **files: str) -> Path:
 
 def read(root: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int | None, float | None]:
     groups = limits.control_groups(root)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(total=128 * GIB, available=100 * GIB))
     monkeypatch.setattr(limits, "control_groups", lambda: groups)
     found = limits.read_limits()
     return found["memory_limit"], found["cpu_quota"]
@@ -43,7 +46,7 @@ def test_the_tightest_limit_on_the_way_up_counts(tmp_path: Path, monkeypatch: py
             f"{top}__slurmd__job_7__memory.max": "max\n",
             f"{top}__slurmd__job_7__cpu.max": "400000 100000\n",
             f"{top}__slurmd__memory.max": "68719476736\n",
-            f"{top}__memory.max": "137438953472\n",
+            f"{top}__memory.max": "103079215104\n",
             f"{top}__cpu.max": "max 100000\n",
         },
     )
@@ -66,6 +69,11 @@ def test_version_1_in_a_container_that_does_not_see_its_own_path(
         },
     )
     assert read(root, monkeypatch) == (8589934592, 1.5)
+
+
+def test_a_limit_that_the_machine_does_not_reach_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = machine(tmp_path, "0::/\n", V2_MOUNT, **{"sys__fs__cgroup__memory.max": f"{128 * GIB}\n"})
+    assert read(root, monkeypatch) == (None, None)
 
 
 def test_no_limit_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

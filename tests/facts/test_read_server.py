@@ -159,6 +159,22 @@ def test_a_driver_that_hangs_does_not_hang_the_report(bare: Path, monkeypatch: p
     }
 
 
+def test_what_was_known_of_a_driver_that_hangs_now_is_not_told_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = make_environment(tmp_path)
+    add_package(python, "torch", WHOLE_TORCH, version="2.13.0")
+    server = read_server(python)
+    stuck = threading.Event()
+    monkeypatch.setattr(module, "_nvml", lambda: [stuck.wait()])
+    monkeypatch.setattr(module, "_NVML_DEADLINE", 0.05)
+    again = reread_server(server)
+    stuck.set()
+    assert server.gpus
+    assert (again.gpus, again.driver, again.torch) == ((), None, server.torch)
+    assert "hangs" in again.unavailable["gpus"]
+
+
 def test_a_disk_that_cannot_be_asked_hides_no_other(
     bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,8 +225,11 @@ def test_reading_again_does_not_import_torch_again(tmp_path: Path, one_h200: Fak
     assert server.torch
     assert count.read_text() == "x"
     one_h200.gpus[0].used = 7 * GIB
-    again = reread_server(server)
+    parts: list[Server] = []
+    again = reread_server(server, on_part=parts.append)
     assert count.read_text() == "x"
+    assert parts[-1] == again
+    assert all(part.gpus and part.hub and part.disks for part in parts)
     assert again.gpus[0].memory_used == 7 * GIB
     assert (again.torch, again.packages, again.libraries) == (server.torch, server.packages, server.libraries)
     assert again.unavailable == server.unavailable
