@@ -20,18 +20,39 @@ def report_lines(server: Server, *, ascii_only: bool = False, width: int = 80) -
     No control characters are in it; a path or another word that is longer than a line stays whole. `ascii_only`
     replaces the signs by ASCII and anything else that is not by "?".
     """
-    lines = [
-        *_machine(server),
-        *gpu_lines(server),
+    lines = [*_machine(server), *gpu_lines(server), *_software(server), *_surroundings(server)]
+    return _fit(lines, width, ascii_only=ascii_only)
+
+
+def card_lines(server: Server, width: int) -> list[str]:
+    """Return what is told of each GPU besides the values that change all the time, in lines of `width`."""
+    return _fit(gpu_lines(server, table=False), width)
+
+
+def software_lines(server: Server, width: int) -> list[str]:
+    """Return the report without the GPUs, in lines of `width`."""
+    return _fit([*_machine(server), *_software(server), *_surroundings(server)], width)
+
+
+def _software(server: Server) -> list[str]:
+    return [
         *_torch(server.torch, server.unavailable),
         *_packages(server.packages),
         *_toolchain(server.toolchain),
         *_libraries(server.libraries, server.unavailable),
+    ]
+
+
+def _surroundings(server: Server) -> list[str]:
+    return [
         *section("Variables", [f"{name}={value}" for name, value in server.environment.items()]),
         *_disks(server),
         *_hub(server.hub),
         *_stay(server.stay),
     ]
+
+
+def _fit(lines: list[str], width: int, *, ascii_only: bool = False) -> list[str]:
     clean = [plain(line).replace("\n", " ").replace("\t", " ").rstrip() for line in lines]
     if ascii_only:
         clean = [line.translate(_ASCII).encode("ascii", "replace").decode() for line in clean]

@@ -13,15 +13,19 @@ _HEAD = _ROW.format("GPU", "name", "used GiB", "total GiB", "use %", "power W", 
 _INDENT = 6
 
 
-def gpu_lines(server: Server) -> list[str]:
-    """Return the driver, then each GPU with its parts, its processes and the reasons for what is missing."""
+def gpu_lines(server: Server, *, table: bool = True) -> list[str]:
+    """Return the driver, then each GPU with its parts, its processes and the reasons for what is missing.
+
+    Without the `table` a GPU has its name in place of a row of values.
+    """
     cuda = f"CUDA {server.driver_cuda}" if server.driver_cuda else None
     lines = section("Driver", [joined(server.driver, cuda) or NONE])
     lines += notes(only(server.unavailable, "driver", "driver_cuda", "gpus"))
-    if server.gpus:
+    if server.gpus and table:
         lines.append(_HEAD)
     for gpu in server.gpus:
-        lines += [_row(gpu), *_details(gpu), *notes(gpu.unavailable, _INDENT)]
+        first = _row(gpu) if table else f"{text(gpu.index):>4}  {gpu.name or gpu.uuid or NONE}"
+        lines += [first, *_details(gpu), *notes(gpu.unavailable, _INDENT)]
     return lines
 
 

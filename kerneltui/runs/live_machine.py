@@ -40,5 +40,7 @@ def recorded_machine(server: Server) -> MachineView:
     """Return the machine as its report tells of it."""
     samples = Samples(server.gpus, None)
     gpus = [GpuSample(**{name: getattr(gpu, name) for name in GpuSample.__struct_fields__}) for gpu in server.gpus]
-    samples.take(gpus, HostView(memory_total=server.memory_total))
+    total, free = server.memory_total, server.memory_available
+    used = None if total is None or free is None else total - free
+    samples.take(gpus, HostView(memory_used=used, memory_total=total))
     return MachineView(gpus=samples.gpus(), machine=samples.host)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from textual import work
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import var
@@ -20,7 +20,7 @@ from textual.worker import get_current_worker
 from kerneltui.advice.finding import SIGNS, Finding
 from kerneltui.advice.show import finding_lines
 from kerneltui.errors import KerneltuiError
-from kerneltui.facts.report import report_lines
+from kerneltui.facts.report import card_lines, report_lines, software_lines
 from kerneltui.facts.server import Server
 from kerneltui.paths import cache_directory, write_atomically
 from kerneltui.runs.live_machine import LiveMachine, recorded_machine
@@ -32,6 +32,7 @@ from kerneltui.tui.widgets.findings import count_findings, finding_detail, findi
 from kerneltui.tui.widgets.gpu_panel import GpuPanel
 from kerneltui.tui.widgets.key_footer import KeyFooter
 from kerneltui.tui.widgets.pane import Pane
+from kerneltui.tui.widgets.report_pane import ReportPane
 from kerneltui.tui.widgets.server_card import headline
 
 if TYPE_CHECKING:
@@ -98,9 +99,8 @@ class DoctorScreen(Screen[None]):
         with Horizontal(id="body"):
             with Vertical(id="gpu-column"):
                 yield GpuPanel(id="gpus").data_bind(view=DoctorScreen.machine)
-            with VerticalScroll(id="report", classes="pane") as report:
-                report.border_title = "Software and surroundings"
-                yield Static("", id="report-text")
+                yield ReportPane("In detail", card_lines, id="cards")
+            yield ReportPane("Software and surroundings", software_lines, id="software")
         yield KeyFooter(id="keys")
 
     def on_mount(self) -> None:
@@ -145,8 +145,8 @@ class DoctorScreen(Screen[None]):
         self._server, self._findings = message.server, message.findings
         self.query_one("#title", Static).update(headline(message.server))
         self._show_findings()
-        lines = report_lines(message.server)
-        self.query_one("#report-text", Static).update(Content("\n").join(map(Content, lines)))
+        for pane in self.query(ReportPane):
+            pane.show(message.server)
         if first:
             self.machine = recorded_machine(message.server)
             if self.kerneltui.session.recorded is None:
@@ -235,5 +235,5 @@ class DoctorScreen(Screen[None]):
         else:
             command = next((fix.command for fix in finding.fixes if fix.command), None)
             mend = [Content.assemble(("→ ", "bold $primary"), plain_line(command))] if command else []
-            text = Content("\n").join([Content(plain_line(finding.why)), *mend])
+            text = Content("\n").join([*(Content(plain_line(line)) for line in finding.why.splitlines()), *mend])
         self.query_one("#why", Static).update(text)

@@ -100,7 +100,7 @@ class RunScreen(Screen[str]):
         with Horizontal(id="upper"):
             yield Charts(id="charts").data_bind(view=RunScreen.curves)
             with Vertical(id="side"):
-                yield GpuPanel(id="gpus").data_bind(RunScreen.view)
+                yield GpuPanel(id="gpus", more=": 2").data_bind(RunScreen.view)
                 yield Readings(id="readings").data_bind(RunScreen.charted, view=RunScreen.curves)
         yield GpuLine(id="gpu-line").data_bind(RunScreen.view)
         yield LogPane(id="log").data_bind(RunScreen.log_lines)

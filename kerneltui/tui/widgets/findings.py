@@ -59,7 +59,7 @@ def _line(finding: Finding, new: bool) -> Content:
 
 def finding_detail(finding: Finding) -> Content:
     """Return a finding in full: title, why, fixes, source."""
-    lines = [finding_line(finding, "bold"), Content(plain_line(finding.why))]
+    lines = [finding_line(finding, "bold"), *(Content(plain_line(line)) for line in finding.why.splitlines())]
     for fix in finding.fixes:
         change = fix.command or ", ".join(
             [f"{name}: {value}" if value is not None else f"without {name}" for name, value in fix.changes.items()]

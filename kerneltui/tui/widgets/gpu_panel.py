@@ -38,6 +38,11 @@ class GpuPanel(Pane, Lines):
 
     view: var[LiveView | MachineView | None] = var(None)
 
+    def __init__(self, *, id: str, more: str = "") -> None:
+        """`more` is what follows where lines are left out, such as the key that enlarges the panel."""
+        super().__init__(id=id)
+        self._more = more
+
     def watch_view(self) -> None:
         """Show a newer view, where it differs."""
         self._compose_lines()
@@ -55,7 +60,7 @@ class GpuPanel(Pane, Lines):
         if len(lines) > room and len(view.gpus) > 1:
             lines = panel_lines(view.gpus, view.machine, width, in_full=False)
         if len(lines) > room:
-            lines = [*lines[: room - 1], Content.styled(f"… {len(lines) - room + 1} more lines: 2", "$secondary")]
+            lines = [*lines[: room - 1], Content.styled(f"… {len(lines) - room + 1} more lines{self._more}", "$secondary")]
         if len(view.gpus) == 1:
             self.entitle(_title(view.gpus[0]), view.gpus[0].name)
         else:
