@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import threading
 from pathlib import Path
+from typing import TypedDict
 
 from kerneltui.errors import KerneltuiError
 from kerneltui.facts.dataset import dataset_name
 from kerneltui.facts.hub import Hub
-from kerneltui.facts.read_server import read_server
+from kerneltui.facts.read_server import ServerCallback, read_server, reread_server
 from kerneltui.facts.server import Server
 from kerneltui.interpreter import Asker, ProgressCallback
 from kerneltui.plan.plan import parse_config
@@ -17,6 +18,11 @@ from kerneltui.runs.find import list_runs
 
 # How many of the newest runs are looked at for what was used last.
 _RECENT = 10
+
+
+class _Callbacks(TypedDict):
+    on_progress: ProgressCallback
+    on_part: ServerCallback
 
 
 class Session:
@@ -34,16 +40,48 @@ class Session:
         self.hub = Hub(endpoint)
         self.asker = Asker(python)
         self._server: Server | None = recorded
+        self._part: Server | None = recorded
+        self._listeners: list[tuple[ProgressCallback | None, ServerCallback | None]] = []
         self._lock = threading.Lock()
 
-    def server(self, *, again: bool = False, on_progress: ProgressCallback | None = None) -> Server:
-        """Return the server report, read once and kept; `again` reads it anew. Raises WorkerError."""
-        with self._lock:
-            if self.recorded is not None:
-                return self.recorded
-            if self._server is None or again:
-                self._server = read_server(self.python, on_progress=on_progress, runs_dir=self.runs)
-            return self._server
+    def server(
+        self,
+        *,
+        again: bool = False,
+        on_progress: ProgressCallback | None = None,
+        on_part: ServerCallback | None = None,
+    ) -> Server:
+        """Return the server report, read once and kept; `again` reads it anew. Raises WorkerError.
+
+        `on_part` gets it as far as it is known, also where another thread reads it already.
+        """
+        listener = (on_progress, on_part)
+        if on_part and self._part is not None:
+            on_part(self._part)
+        self._listeners.append(listener)
+        try:
+            with self._lock:
+                if self._server is None:
+                    self._server = read_server(self.python, runs_dir=self.runs, **self._callbacks())
+                elif again and self.recorded is None:
+                    self._server = reread_server(self._server, runs_dir=self.runs, **self._callbacks())
+                return self._server
+        finally:
+            self._listeners.remove(listener)
+
+    def _callbacks(self) -> _Callbacks:
+        def tell(text: str) -> None:
+            for on_progress, _ in list(self._listeners):
+                if on_progress:
+                    on_progress(text)
+
+        def take(server: Server) -> None:
+            self._part = server
+            for _, on_part in list(self._listeners):
+                if on_part:
+                    on_part(server)
+
+        return {"on_progress": tell, "on_part": take}
 
     def recent(self) -> tuple[list[str], list[str]]:
         """Return the models and the data of the newest runs, newest first, each once."""

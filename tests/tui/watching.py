@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -62,8 +63,14 @@ async def until(pilot: Pilot[str], condition: Callable[[], object], *, limit: fl
 
 
 async def until_shown(pilot: Pilot[str], *texts: str) -> None:
-    """Let the app work until the screen shows these texts."""
-    await until(pilot, lambda: all(text in shown(pilot) for text in texts))
+    """Let the app work until the screen shows these texts, wherever their lines are broken."""
+    wanted = [without_breaks(text) for text in texts]
+    await until(pilot, lambda: all(text in without_breaks(shown(pilot)) for text in wanted))
+
+
+def without_breaks(text: str) -> str:
+    """Return a text without blanks, ends of lines and borders."""
+    return re.sub(r"[\s│▌╭╮╰╯─]", "", text)
 
 
 def rows(pilot: Pilot[str]) -> list[str]:

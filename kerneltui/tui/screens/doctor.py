@@ -20,6 +20,7 @@ from textual.worker import get_current_worker
 from kerneltui.advice.finding import SIGNS, Finding
 from kerneltui.advice.show import finding_lines
 from kerneltui.errors import KerneltuiError
+from kerneltui.facts.read_server import PENDING
 from kerneltui.facts.report import card_lines, report_lines, software_lines
 from kerneltui.facts.server import Server
 from kerneltui.paths import cache_directory, write_atomically
@@ -52,10 +53,10 @@ class DoctorScreen(Screen[None]):
 
     @dataclass
     class Read(Message):
-        """The server was read."""
+        """The server was read, as far as it is known; its findings come when all is."""
 
         server: Server
-        findings: tuple[Finding, ...]
+        findings: tuple[Finding, ...] | None = None
 
     @dataclass
     class Sampled(Message):
@@ -83,6 +84,7 @@ class DoctorScreen(Screen[None]):
         super().__init__()
         self._server: Server | None = None
         self._findings: tuple[Finding, ...] = ()
+        self._sampling = False
         self._left = threading.Event()
 
     @property
@@ -120,7 +122,8 @@ class DoctorScreen(Screen[None]):
         from kerneltui.advice.health import judge_server
 
         try:
-            server = self.kerneltui.session.server(again=again, on_progress=self._tell)
+            session = self.kerneltui.session
+            server = session.server(again=again, on_progress=self._tell, on_part=self._tell_part)
         except KerneltuiError as error:
             self.post_message(self.Failed(error))
             return
@@ -128,6 +131,9 @@ class DoctorScreen(Screen[None]):
 
     def _tell(self, text: str) -> None:
         self.post_message(self.Progress(text))
+
+    def _tell_part(self, server: Server) -> None:
+        self.post_message(self.Read(server))
 
     @work(thread=True, exclusive=True, group="machine", description="sampling the GPUs")
     def sample(self, server: Server) -> None:
@@ -141,13 +147,15 @@ class DoctorScreen(Screen[None]):
 
     def on_doctor_screen_read(self, message: Read) -> None:
         """Show the report; sample the GPUs where they are those of this machine."""
-        first = self._server is None
-        self._server, self._findings = message.server, message.findings
+        self._server = message.server
         self.query_one("#title", Static).update(headline(message.server))
-        self._show_findings()
         for pane in self.query(ReportPane):
             pane.show(message.server)
-        if first:
+        if message.findings is not None:
+            self._findings = message.findings
+            self._show_findings()
+        if not self._sampling and message.server.unavailable.get("gpus") != PENDING:
+            self._sampling = True
             self.machine = recorded_machine(message.server)
             if self.kerneltui.session.recorded is None:
                 self.sample(message.server)

@@ -44,9 +44,13 @@ class HomeScreen(Screen[None]):
 
     @dataclass
     class ServerRead(Message):
-        """The server was read."""
+        """The server was read, as far as it is known."""
 
         server: Server
+
+        def can_replace(self, message: Message) -> bool:
+            """A fuller report replaces one that was not yet shown."""
+            return isinstance(message, HomeScreen.ServerRead)
 
     @dataclass
     class Failed(Message):
@@ -122,14 +126,17 @@ class HomeScreen(Screen[None]):
         """Read the server report."""
         session = self.kerneltui.session
         try:
-            server = session.server(again=again, on_progress=self._tell)
+            server = session.server(again=again, on_progress=self._tell, on_part=self._show_server)
         except KerneltuiError as error:
             self.post_message(self.Failed(error))
             return
-        self.post_message(self.ServerRead(server))
+        self._show_server(server)
 
     def _tell(self, text: str) -> None:
         self.post_message(self.Progress(text))
+
+    def _show_server(self, server: Server) -> None:
+        self.post_message(self.ServerRead(server))
 
     def on_home_screen_runs_read(self, message: RunsRead) -> None:
         """Show the runs; the cursor stays on its run."""
@@ -150,13 +157,19 @@ class HomeScreen(Screen[None]):
 
     def on_home_screen_progress(self, message: Progress) -> None:
         """Say what is being found out."""
-        self.query_one("#server", Static).update(Content(f"{message.text} …"))
+        self.query_one("#server").border_subtitle = Content(f"{message.text} …").markup
 
     def on_home_screen_server_read(self, message: ServerRead) -> None:
-        """Show the server card."""
+        """Show the server card, and when all is known how well it is."""
+        from kerneltui.advice.health import judge_server
+        from kerneltui.facts.read_server import PENDING
+        from kerneltui.tui.widgets.findings import count_findings
         from kerneltui.tui.widgets.server_card import server_card
 
-        self.query_one("#server", Static).update(server_card(message.server))
+        card = self.query_one("#server", Static)
+        card.update(server_card(message.server))
+        if PENDING not in message.server.unavailable.values():
+            card.border_subtitle = f"{count_findings(judge_server(message.server))} · d says more"
         self._set_title(message.server)
 
     def on_home_screen_failed(self, message: Failed) -> None:

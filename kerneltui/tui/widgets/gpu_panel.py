@@ -60,7 +60,10 @@ class GpuPanel(Pane, Lines):
         if len(lines) > room and len(view.gpus) > 1:
             lines = panel_lines(view.gpus, view.machine, width, in_full=False)
         if len(lines) > room:
-            lines = [*lines[: room - 1], Content.styled(f"… {len(lines) - room + 1} more lines{self._more}", "$secondary")]
+            lines = [
+                *lines[: room - 1],
+                Content.styled(f"… {len(lines) - room + 1} more lines{self._more}", "$secondary"),
+            ]
         if len(view.gpus) == 1:
             self.entitle(_title(view.gpus[0]), view.gpus[0].name)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual.content import Content
 
+from kerneltui.facts.read_server import PENDING
 from kerneltui.facts.server import Gpu, Server
 from kerneltui.text import plain_line
 
@@ -18,19 +19,22 @@ def headline(server: Server) -> Content:
     parts = [plain_line(server.hostname), cards]
     if server.driver:
         parts.append(f"driver {server.driver}")
-    parts.append(f"torch {server.torch.version}" if server.torch else "no torch")
+    if server.torch or server.unavailable.get("torch") != PENDING:
+        parts.append(f"torch {server.torch.version}" if server.torch else "no torch")
     return Content.styled(" · ".join(parts), "$secondary")
 
 
 def server_card(server: Server) -> Content:
     """Return the card: each GPU with its memory, then the packages; what is missing says why."""
     lines = [line for gpu in server.gpus for line in _gpu_lines(gpu)]
-    if not server.gpus:
-        lines.append(Content(f"· no GPU: {plain_line(server.unavailable.get('gpus', 'none was found'))}"))
+    reason = server.unavailable.get("gpus", "none was found")
+    if not server.gpus and reason != PENDING:
+        lines.append(Content(f"· no GPU: {plain_line(reason)}"))
         lines.append(Content.styled("  training runs on the CPU", "$secondary"))
     lines.append(Content(""))
     versions = [f"{name} {server.packages[name].version}" for name in _VERSIONS if name in server.packages]
-    lines.append(Content.styled(" · ".join(versions) or "no training packages", "$secondary"))
+    if versions or server.unavailable.get("packages") != PENDING:
+        lines.append(Content.styled(" · ".join(versions) or "no training packages", "$secondary"))
     lines += [
         Content(f"✖ {name}: {plain_line(package.error)}") for name, package in server.packages.items() if package.error
     ]
