@@ -20,9 +20,8 @@ from textual.worker import get_current_worker
 from kerneltui.advice.finding import SIGNS, Finding
 from kerneltui.advice.show import finding_lines
 from kerneltui.errors import KerneltuiError
-from kerneltui.facts.read_server import PENDING
 from kerneltui.facts.report import card_lines, report_lines, software_lines
-from kerneltui.facts.server import Server
+from kerneltui.facts.server import PENDING, Server
 from kerneltui.paths import cache_directory, write_atomically
 from kerneltui.runs.live_machine import LiveMachine, recorded_machine
 from kerneltui.runs.samples import MachineView

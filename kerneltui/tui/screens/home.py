@@ -162,7 +162,7 @@ class HomeScreen(Screen[None]):
     def on_home_screen_server_read(self, message: ServerRead) -> None:
         """Show the server card, and when all is known how well it is."""
         from kerneltui.advice.health import judge_server
-        from kerneltui.facts.read_server import PENDING
+        from kerneltui.facts.server import PENDING
         from kerneltui.tui.widgets.findings import count_findings
         from kerneltui.tui.widgets.server_card import server_card
 

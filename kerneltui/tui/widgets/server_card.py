@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from kerneltui.facts.read_server import PENDING
-from kerneltui.facts.server import Gpu, Server
+from kerneltui.facts.server import PENDING, Gpu, Server
 from kerneltui.text import plain_line
 
 _BAR = 20
