@@ -64,8 +64,9 @@ def _document(title: str, sections: Iterable[str], server: Server | None, secret
 
 
 def _server(server: Server) -> Iterator[str]:
+    """Give the server as it was when its report was made, which for a run is before its launch."""
     yield _section("Findings about the server", finding_lines(judge_server(server), width=_WIDTH))
-    yield _section("Server", report_lines(server, width=_WIDTH))
+    yield _section(f"Server, read at {plain(server.time)}", report_lines(server, width=_WIDTH))
 
 
 def _run(run: RunDirectory) -> Iterator[str]:
