@@ -36,7 +36,9 @@ def use_dtype(situation: Situation, name: str) -> Fix:
 
 
 def add_model_options(situation: Situation, label: str, **options: Any) -> Fix:
-    """Return the fix that adds entries to `model_init_kwargs`."""
+    """Return the fix that adds entries to `model_init_kwargs`; a fix shows what it writes, so it keeps no secrets."""
+    if secrets := situation.settings.model_secrets:
+        label += f", without {', '.join(secrets)} (set HF_TOKEN in your shell)"
     return Fix(label=label, changes={"model_init_kwargs": {**situation.settings.model_kwargs, **options}})
 
 

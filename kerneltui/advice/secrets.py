@@ -16,6 +16,13 @@ def written_secrets(situation: Situation) -> list[Finding]:
     fields = [name for name in settings.given if is_secret(name) and settings.values.get(name)]
     variables = [name for name, value in file_variables(situation.plan.config).items() if is_secret(name) and value]
     found = [_finding([name], Fix(label=_label(name), changes={name: None})) for name in fields]
+    if settings.model_secrets:
+        names = [f"model_init_kwargs.{name}" for name in settings.model_secrets]
+        found.append(
+            _finding(
+                names, Fix(label=_label("hub_token"), changes={"model_init_kwargs": settings.model_kwargs or None})
+            )
+        )
     if variables:
         kept = {name: value for name, value in file_variables(situation.plan.config).items() if name not in variables}
         found.append(_finding(variables, Fix(label=_label(variables[0]), changes={"env": kept or None})))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from packaging.version import Version
 
 from kerneltui.advice.finding import Finding, Fix, Severity
+from kerneltui.advice.fixes import add_model_options
 from kerneltui.advice.situation import Situation
 from kerneltui.facts.packages import kernels_usable
 
@@ -144,9 +146,8 @@ def _layer_kernels(situation: Situation) -> tuple[Fix, ...]:
     """Return the fix that takes layer kernels from the Hub, where they can load."""
     if not kernels_usable(situation.server):
         return ()
-    kwargs = {**situation.settings.model_kwargs, "use_kernels": True}
-    changes: dict[str, Any] = {"use_liger_kernel": None, "model_init_kwargs": kwargs}
-    return (Fix(label="Use the Hub's layer kernels instead", changes=changes),)
+    fix = add_model_options(situation, "Use the Hub's layer kernels instead", use_kernels=True)
+    return (msgspec.structs.replace(fix, changes={"use_liger_kernel": None, **fix.changes}),)
 
 
 RULES: tuple[Callable[[Situation], list[Finding]], ...] = (

@@ -71,7 +71,19 @@ def _end(node: Any) -> int:
 def _flow(value: Any) -> str:
     """Return a value on one line."""
     style = '"' if isinstance(value, str) and "\n" in value else None
-    text = yaml.safe_dump(
-        value, default_flow_style=True, default_style=style, allow_unicode=True, width=math.inf, sort_keys=False
-    )
+    text = _dump(value, style)
+    # YAML takes these for line breaks too, and PyYAML writes them into quotes as they are.
+    if any(line_break in text for line_break in "\x85\u2028\u2029"):
+        text = _dump(value, '"', allow_unicode=False)
     return text.removesuffix("\n").removesuffix("\n...")
+
+
+def _dump(value: Any, style: str | None, *, allow_unicode: bool = True) -> str:
+    return yaml.safe_dump(
+        value,
+        default_flow_style=True,
+        default_style=style,
+        allow_unicode=allow_unicode,
+        width=math.inf,
+        sort_keys=False,
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from kerneltui.plan.plan import Plan, parse_config
-from kerneltui.plan.secrets import is_secret
+from kerneltui.plan.secrets import hide_words, is_secret
 
 __all__ = [
     *(
@@ -52,10 +52,10 @@ def commented(comments: Iterable[str], text: str) -> str:
 
 
 def without_secrets(flags: Sequence[str]) -> Iterator[str]:
-    """Give the flags but those that hold a secret."""
+    """Give the flags but those that hold a secret; of a mapping in JSON only what is secret is hidden."""
     rest = iter(flags)
     for flag in rest:
         if not (flag.startswith("--") and is_secret(flag.partition("=")[0])):
-            yield flag
+            yield from hide_words([flag])
         elif "=" not in flag:
             next(rest, None)  # its value

@@ -23,7 +23,7 @@ from kerneltui.plan.form_parts import (
 )
 from kerneltui.plan.plan import Plan
 from kerneltui.plan.script import COMMANDS, as_python
-from kerneltui.plan.secrets import is_secret
+from kerneltui.plan.secrets import is_secret, leave_out, secret_names
 from kerneltui.plan.settings import Settings
 
 __all__ = ["FORMS", "as_python", "as_shell", "as_yaml"]
@@ -62,7 +62,7 @@ def as_yaml(plan: Plan, settings: Settings) -> str:
     config = configuration(plan)
     variables = {**added, **(config.pop("env", None) or {})}
     values = {**config, **{name: settings.values[name] for name in settings.given}, **_accelerate(plan, settings)}
-    secrets = [name for name in (*values, *variables) if is_secret(name)]
+    secrets = [*secret_names(values), *secret_names(variables)]
     switches = [f"--{name}" for name, value in settings.accelerate.items() if value is True and name not in config]
     comments = []
     if plan.config is not None:
@@ -70,9 +70,9 @@ def as_yaml(plan: Plan, settings: Settings) -> str:
     if switches:
         comments.append(f"Left out: {' '.join(switches)}. These switches of accelerate work on the command line only.")
     comments += [*secrets_comment(secrets), *unknown_comment(name for name in settings.unknown if name not in config)]
-    content = {name: value for name, value in values.items() if name not in secrets}
+    content = leave_out(values)
     if variables:
-        content = {"env": {name: value for name, value in variables.items() if name not in secrets}, **content}
+        content = {"env": leave_out(variables), **content}
     return commented(comments, yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=math.inf))
 
 

@@ -21,7 +21,7 @@ from kerneltui.plan.form_parts import (
     without_secrets,
 )
 from kerneltui.plan.plan import Plan
-from kerneltui.plan.secrets import is_secret
+from kerneltui.plan.secrets import is_secret, leave_out
 from kerneltui.plan.settings import Settings
 
 # The trainers that the `trl` command has had (TRL 1.5 to 1.16); others are those of `trl.experimental`.
@@ -61,7 +61,7 @@ class _Script:
     def __init__(self, plan: Plan, settings: Settings) -> None:
         self.plan = plan
         self.settings = settings
-        self.given = {name: settings.values[name] for name in settings.given if not is_secret(name)}
+        self.given = {name: leave_out(settings.values[name]) for name in settings.given if not is_secret(name)}
         self.config_class = settings.config_class
         self.trainer_class = f"{self.config_class.removesuffix('Config')}Trainer"
         self.imports: set[tuple[str, str]] = {("trl", self.config_class), ("trl", self.trainer_class)}
@@ -89,7 +89,8 @@ class _Script:
         elif self.plan.trainer != "reward":
             yield "A model that reads images needs its own class: AutoModelForImageTextToText."
         variables = {**environment(self.plan), **(configuration(self.plan).get("env") or {})}
-        yield from secrets_comment([name for name in (*self.settings.given, *variables) if is_secret(name)])
+        names = [name for name in (*self.settings.given, *variables) if is_secret(name)]
+        yield from secrets_comment([*names, *(f"model_init_kwargs.{name}" for name in self.settings.model_secrets)])
         yield from unknown_comment(self.settings.unknown)
         left = [
             name

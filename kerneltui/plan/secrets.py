@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from kerneltui.plan.edit import edit_config
-from kerneltui.plan.plan import Plan, file_variables, parse_config
+from kerneltui.plan.plan import Plan, parse_config
 from kerneltui.text import hide_tokens
 
 HIDDEN = "<hidden>"
@@ -23,36 +25,80 @@ def is_secret(name: str) -> bool:
     return _SECRET.search(name.replace("-", "_")) is not None
 
 
+def secret_names(values: Mapping[str, Any], inside: str = "") -> Iterator[str]:
+    """Give the names of what is secret in a mapping; of mappings in it with the outer name and a dot before them."""
+    for name, value in values.items():
+        if _holds_secret(name, value):
+            yield f"{inside}{name}"
+        elif isinstance(value, Mapping):
+            yield from secret_names(value, f"{inside}{name}.")
+
+
+def leave_out(value: Any) -> Any:
+    """Return a value without the secrets in it, those of mappings and lists inside of it too."""
+    if isinstance(value, Mapping):
+        return {name: leave_out(inner) for name, inner in value.items() if not _holds_secret(name, inner)}
+    return [leave_out(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def hide(value: Any) -> Any:
+    """Return a value with `<hidden>` in the place of each secret, those of mappings and lists inside of it too."""
+    if isinstance(value, Mapping):
+        return {name: HIDDEN if _holds_secret(name, inner) else hide(inner) for name, inner in value.items()}
+    return [hide(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def hide_words(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of a command line, as many as before, with the secrets among them hidden."""
+    return tuple(_hidden_words(words))
+
+
+def hide_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return variables with the secrets among them hidden."""
+    return {name: hide_tokens(value) for name, value in hide(variables).items()}
+
+
 def without_secrets(plan: Plan) -> Plan:
     """Return the plan with `<hidden>` in the place of each secret: in its flags, its configuration, its environment.
 
     Tokens of the Hub are hidden wherever they stand, a comment too. It is for records and reports; what trains needs
     the plan itself. Raises UsageError where the configuration is no YAML mapping.
     """
-    environment = {name: HIDDEN if is_secret(name) else value for name, value in plan.launch.environment.items()}
     return msgspec.structs.replace(
         plan,
         config=None if plan.config is None else _without_secrets(plan.config),
-        flags=tuple(_flags(plan.flags)),
-        launch=msgspec.structs.replace(plan.launch, environment=environment),
+        flags=hide_words(plan.flags),
+        launch=msgspec.structs.replace(plan.launch, environment=hide_variables(plan.launch.environment)),
     )
 
 
-def _flags(flags: Sequence[str]) -> Iterator[str]:
-    rest = iter(flags)
-    for flag in rest:
-        name, equals, _ = flag.partition("=")
+def _holds_secret(name: object, value: object) -> bool:
+    """Whether a setting holds a secret: a token that is `true` only says that the login of the machine is meant."""
+    return bool(value) and not isinstance(value, bool | Mapping | list) and is_secret(str(name))
+
+
+def _hidden_words(words: Sequence[str]) -> Iterator[str]:
+    rest = iter(words)
+    for word in rest:
+        name, equals, value = word.partition("=")
         if not (name.startswith("--") and is_secret(name)):
-            yield hide_tokens(flag)
+            yield f"{name}={_hidden_word(value)}" if equals and name.startswith("--") else _hidden_word(word)
             continue
         yield f"{name}={HIDDEN}" if equals else name
         if not equals and next(rest, None) is not None:
             yield HIDDEN
 
 
+def _hidden_word(word: str) -> str:
+    """Return a word without the secrets in it: one may be a mapping in JSON, such as that of `model_init_kwargs`."""
+    if word.startswith(("{", "[")):
+        with contextlib.suppress(ValueError):
+            found = json.loads(word)
+            word = word if (hidden := hide(found)) == found else json.dumps(hidden, ensure_ascii=False)
+    return hide_tokens(word)
+
+
 def _without_secrets(config: str) -> str:
-    variables, written = file_variables(config), parse_config(config, "the configuration")
-    changes: dict[str, Any] = {name: HIDDEN for name, value in written.items() if value and is_secret(name)}
-    if any(is_secret(name) for name in variables):
-        changes["env"] = {name: HIDDEN if is_secret(name) else value for name, value in variables.items()}
-    return hide_tokens(edit_config(config, changes))
+    written = parse_config(config, "the configuration")
+    hidden = hide(written)
+    return hide_tokens(edit_config(config, {name: hidden[name] for name in written if hidden[name] != written[name]}))

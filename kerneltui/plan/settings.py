@@ -14,6 +14,7 @@ import msgspec
 from kerneltui.errors import UsageError
 from kerneltui.interpreter import Asker, ProgressCallback
 from kerneltui.plan.plan import Plan
+from kerneltui.plan.secrets import leave_out, secret_names
 from kerneltui.records import Record, from_builtins
 from kerneltui.text import did_you_mean, plain
 
@@ -54,10 +55,18 @@ class Settings(Record):
 
     @property
     def model_kwargs(self) -> dict[str, Any]:
-        """The `model_init_kwargs` mapping; its entries override the flags of the same meaning.
+        """The `model_init_kwargs` mapping without its secrets; its entries override the flags of the same meaning."""
+        kept: dict[str, Any] = leave_out(self._model_kwargs)
+        return kept
 
-        On the command line it is a JSON string, which TRL decodes only later.
-        """
+    @property
+    def model_secrets(self) -> tuple[str, ...]:
+        """The names of the secrets in `model_init_kwargs`."""
+        return tuple(secret_names(self._model_kwargs))
+
+    @property
+    def _model_kwargs(self) -> dict[str, Any]:
+        """The mapping as it is; on the command line it is a JSON string, which TRL decodes only later."""
         found = self.values.get("model_init_kwargs")
         if isinstance(found, str):
             with contextlib.suppress(ValueError):
@@ -74,7 +83,7 @@ class Settings(Record):
         """Return the settings of a plan that asks for another attention implementation, where this one asks for it."""
         values = {**self.values, "attn_implementation": asked}
         if "attn_implementation" in self.model_kwargs:
-            values["model_init_kwargs"] = {**self.model_kwargs, "attn_implementation": asked}
+            values["model_init_kwargs"] = {**self._model_kwargs, "attn_implementation": asked}
         return msgspec.structs.replace(self, values=values)
 
     @property

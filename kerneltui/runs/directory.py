@@ -38,7 +38,10 @@ class RunRecord(Document):
 
 
 class Command(Document):
-    """`attempts/N/command.json`: the process that was started. `environment` is what was added to the person's."""
+    """`attempts/N/command.json`: the process that was started. `environment` is what was added to the person's.
+
+    In the file secrets are hidden; the supervisor that starts the process was handed them (see `handover`).
+    """
 
     argv: tuple[str, ...]
     cwd: str

@@ -18,6 +18,7 @@ from kerneltui.plan.devices import ORDER, VISIBLE, name_gpus
 from kerneltui.plan.plan import Plan
 from kerneltui.plan.secrets import without_secrets
 from kerneltui.runs.directory import Command, RunDirectory, RunRecord
+from kerneltui.runs.handover import hidden_command
 from kerneltui.runs.last_words import read_last_words
 from kerneltui.runs.lock import holding
 from kerneltui.runs.names import new_name
@@ -49,11 +50,11 @@ def launch(
         )
     run = _make_directory(runs, situation.plan.launch.name)
     try:
-        _write_record(run, situation, assessment, python, forced)
+        command = _write_record(run, situation, assessment, python, forced)
     except BaseException:
         shutil.rmtree(run.path, ignore_errors=True)
         raise
-    _begin(run)
+    _begin(run, command)
     remember(runs)
     return run
 
@@ -114,12 +115,15 @@ def _make_directory(runs: Path, name: str | None) -> RunDirectory:
         ) from error
 
 
-def _write_record(run: RunDirectory, situation: Situation, assessment: Assessment, python: Path, forced: bool) -> None:
+def _write_record(
+    run: RunDirectory, situation: Situation, assessment: Assessment, python: Path, forced: bool
+) -> Command:
+    """Write what is known before the start, without secrets, and return the command with them."""
     plan = situation.plan
     _make_attempt(run, 1, plan)
     command = training_command(run, 1, situation, python)
     output = situation.settings.get("output_dir") if "output_dir" in situation.settings.given else run.path / "output"
-    run.write("attempts/1/command.json", command)
+    run.write("attempts/1/command.json", hidden_command(command))
     run.write(
         "run.json",
         RunRecord(
@@ -137,6 +141,7 @@ def _write_record(run: RunDirectory, situation: Situation, assessment: Assessmen
     )
     run.write("proof.json", {"schema": 1, "made": False, "reason": "no proof was asked for"})
     run.write("state.json", initial_state(1))
+    return command
 
 
 def _make_attempt(run: RunDirectory, number: int, plan: Plan) -> None:
@@ -151,11 +156,11 @@ def _make_attempt(run: RunDirectory, number: int, plan: Plan) -> None:
         write_atomically(run.attempt(number) / "config.yaml", plan.config.encode("utf-8"))
 
 
-def _begin(run: RunDirectory) -> None:
+def _begin(run: RunDirectory, command: Command) -> None:
     """Start the run's supervisor and wait until it has taken over; otherwise nothing stays of the run."""
     supervisor = None
     try:
-        supervisor = start_supervisor(run)
+        supervisor = start_supervisor(run, command)
         _await_start(run, supervisor)
     except BaseException as error:
         _undo(run, supervisor)

@@ -21,8 +21,9 @@ import psutil
 
 from kerneltui.errors import KerneltuiError
 from kerneltui.runs.contact import age_of, is_here, last_sign, restarted
-from kerneltui.runs.directory import ACTIVE, LineReader, Request, RunDirectory, State
+from kerneltui.runs.directory import ACTIVE, Command, LineReader, Request, RunDirectory, State
 from kerneltui.runs.ending import RESTARTED, how_it_ended
+from kerneltui.runs.handover import HANDED, handed, whole_command
 from kerneltui.runs.journal import Journal, append_line, open_log
 from kerneltui.runs.loaded import alerts_of
 from kerneltui.runs.lock import holding
@@ -104,7 +105,7 @@ class Supervisor:
     def _start(self) -> bool:
         number = self.state.attempt
         try:
-            command = self.run.read_command(number)
+            command = whole_command(self.run.read_command(number), os.environ)
         except KerneltuiError as error:
             return self._fail(f"cannot start: {error.title}: {error.message}")
         try:
@@ -112,7 +113,7 @@ class Supervisor:
                 self._child = subprocess.Popen(
                     command.argv,
                     cwd=command.cwd,
-                    env={**os.environ, **command.environment},
+                    env={name: value for name, value in os.environ.items() if name != HANDED} | command.environment,
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
@@ -237,14 +238,16 @@ def initial_state(attempt: int) -> State:
     return State(phase="starting", attempt=attempt, hostname=socket.gethostname(), boot_id=boot_id(), updated=now())
 
 
-def start_supervisor(run: RunDirectory) -> subprocess.Popen[bytes]:
+def start_supervisor(run: RunDirectory, command: Command | None = None) -> subprocess.Popen[bytes]:
     """Start a supervisor for `run` that outlives this process and its terminal, and return its process.
 
-    Raises OSError where the run's directory cannot be written.
+    One that is to start training needs the `command` for its secrets. Raises OSError where the run's directory cannot
+    be written.
     """
     with open_log(run.path / "supervisor.log") as log:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "kerneltui.runs.supervisor", str(run.path)],
+            env={**os.environ, **(handed(command) if command else {})},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -216,7 +216,7 @@ def _build(parser: Any, values: dict[str, Any], processes: int) -> list[dict[str
 
 def jsonable(name: str, value: Any) -> Any:
     """Return the value of a field as JSON can hold it; a token is not told."""
-    if name.endswith("token") and name != "eos_token" and name != "pad_token" and value:
+    if name.endswith("token") and name != "eos_token" and name != "pad_token" and value and isinstance(value, str):
         return "<hidden>"
     if isinstance(value, enum.Enum):
         return value.value

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from kerneltui.plan.plan import Launch, Plan
-from kerneltui.plan.secrets import is_secret, without_secrets
+from kerneltui.plan.secrets import is_secret, leave_out, secret_names, without_secrets
 
 CONFIG = """\
 # my token is hf_commentcomment
@@ -56,3 +56,15 @@ def test_a_plan_without_secrets_is_the_same_to_the_byte() -> None:
 
 def test_a_flag_without_its_value() -> None:
     assert without_secrets(Plan(trainer="sft", cwd="/", flags=("--hub_token",))).flags == ("--hub_token",)
+
+
+def test_secrets_inside_of_mappings_are_hidden_too() -> None:
+    kept = "datasets:\n- {path: x, token: true}\n"
+    config = f"model_init_kwargs: {{token: nested, dtype: bfloat16}}\n{kept}"
+    plan = Plan(trainer="sft", cwd="/", config=config, flags=("--model_init_kwargs", '{"token": "flag"}'))
+    found = without_secrets(plan)
+    assert found.config == f"model_init_kwargs: {{token: <hidden>, dtype: bfloat16}}\n{kept}"
+    assert found.flags == ("--model_init_kwargs", '{"token": "<hidden>"}')
+    values = {"hub_token": "a", "model_init_kwargs": {"token": "b", "dtype": "c"}, "eos_token": "</s>"}
+    assert list(secret_names(values)) == ["hub_token", "model_init_kwargs.token"]
+    assert leave_out(values) == {"model_init_kwargs": {"dtype": "c"}, "eos_token": "</s>"}

@@ -173,7 +173,7 @@ def test_names_need_no_quotes() -> None:
 def _supervisor(program: str) -> Callable[[RunDirectory], subprocess.Popen[bytes]]:
     """Return what stands in for `start_supervisor`: it runs `program`, which finds the run's directory in RUN."""
 
-    def start(run: RunDirectory) -> subprocess.Popen[bytes]:
+    def start(run: RunDirectory, *_: object) -> subprocess.Popen[bytes]:
         with (run.path / "supervisor.log").open("wb") as log:
             return subprocess.Popen(
                 [sys.executable, "-c", program], env={**os.environ, "RUN": str(run.path)}, stderr=log
@@ -195,7 +195,7 @@ def test_a_supervisor_that_ends_at_once_is_told_and_leaves_nothing(
     started: list[RunDirectory] = []
     start = _supervisor(TRAINING + "raise ImportError('no module named kerneltui')")
 
-    def remembering(run: RunDirectory) -> subprocess.Popen[bytes]:
+    def remembering(run: RunDirectory, *_: object) -> subprocess.Popen[bytes]:
         started.append(run)
         return start(run)
 
@@ -234,7 +234,7 @@ def test_a_launch_that_is_broken_off_leaves_nothing(tmp_path: Path, monkeypatch:
 def test_a_supervisor_that_cannot_be_started_is_told_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(run: RunDirectory) -> None:
+    def refuse(run: RunDirectory, *_: object) -> None:
         raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     monkeypatch.setattr(module, "start_supervisor", refuse)
@@ -246,7 +246,7 @@ def test_a_supervisor_that_cannot_be_started_is_told_and_leaves_nothing(
 
 def test_another_supervisor_may_have_taken_the_run_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # As when a list of runs is made while the first one is slow: the second holds the lock, the first ends.
-    def both(run: RunDirectory) -> subprocess.Popen[bytes]:
+    def both(run: RunDirectory, *_: object) -> subprocess.Popen[bytes]:
         command = Command(argv=(sys.executable, "-c", ""), cwd=str(run.path), environment={})
         run.write("attempts/1/command.json", command)
         others.append(start_supervisor(run))
@@ -262,7 +262,7 @@ def test_another_supervisor_may_have_taken_the_run_over(tmp_path: Path, monkeypa
 
 
 def test_a_run_is_its_owners_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def took_over(run: RunDirectory) -> subprocess.Popen[bytes]:
+    def took_over(run: RunDirectory, *_: object) -> subprocess.Popen[bytes]:
         set_state(run, phase="running", updated=ago(0))
         return subprocess.Popen([sys.executable, "-c", ""])
 

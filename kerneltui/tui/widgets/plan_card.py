@@ -8,6 +8,7 @@ from textual.content import Content
 
 from kerneltui.errors import KerneltuiError
 from kerneltui.plan.plan import parse_config
+from kerneltui.plan.secrets import hide
 from kerneltui.text import plain_line
 from kerneltui.tui.steps.step import WizardState
 
@@ -28,7 +29,7 @@ def plan_card(state: WizardState) -> Content:
         Content(f"attention  {short(values.get('attn_implementation'))}{_resolved(state)}"),
         Content(f"on         {where}"),
     ]
-    rest = [f"{name}: {value}" for name, value in values.items() if name not in (*_TOLD, "use_cpu")]
+    rest = [f"{name}: {value}" for name, value in hide(values).items() if name not in (*_TOLD, "use_cpu")]
     lines += [Content.styled(plain_line(text), "$secondary") for text in rest]
     return Content("\n").join(lines)
 
