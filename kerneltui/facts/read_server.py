@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from kerneltui.facts.command import TIMEOUT
 from kerneltui.facts.devices import join_devices, share_memory
 from kerneltui.facts.disks import Purpose, places, read_disk
 from kerneltui.facts.gather import LATE, Source, gather
@@ -18,7 +19,7 @@ from kerneltui.facts.gpu import Nvml
 from kerneltui.facts.host import read_host
 from kerneltui.facts.probe import Part, Probe, read_packages, read_parts
 from kerneltui.facts.server import PENDING, Gpu, Server, Torch
-from kerneltui.facts.stay import TIMEOUT, read_stay
+from kerneltui.facts.stay import read_stay
 from kerneltui.interpreter import ProgressCallback
 from kerneltui.text import harmless, without_secrets
 

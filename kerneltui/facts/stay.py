@@ -6,15 +6,12 @@ import os
 import pwd
 import re
 import shlex
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from kerneltui.facts.command import UnansweredError, ask_program
 from kerneltui.facts.server import Stay
 from kerneltui.text import plain_line
-
-# Seconds for each question to systemd, which answers in some milliseconds.
-TIMEOUT = 5.0
 
 _MANAGER = ("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager")
 _KILL = ("KillUserProcesses", "KillOnlyUsers", "KillExcludeUsers")
@@ -22,12 +19,8 @@ _KILL = ("KillUserProcesses", "KillOnlyUsers", "KillExcludeUsers")
 _GROUP = re.compile(r"kubepods|docker|libpod|lxc|containerd")
 
 
-class _UnansweredError(Exception):
-    """A program gave no answer; its text says why."""
-
-
 def read_stay(environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> Stay:
-    """Return what ends processes together with the session that started them, within 2 · `TIMEOUT` seconds.
+    """Return what ends processes together with the session that started them.
 
     systemd is asked only where it runs the machine (sd_booted(3)): elsewhere, as in most containers, nothing of it
     ends processes at a logout.
@@ -79,14 +72,14 @@ def ends_processes_of(user: str, settings: list[list[str]]) -> bool:
 
 
 def _kill_settings() -> list[list[str]]:
-    lines = _run("busctl", "--no-pager", "get-property", *_MANAGER, *_KILL).splitlines()
+    lines = ask_program("busctl", "--no-pager", "get-property", *_MANAGER, *_KILL).splitlines()
     if len(lines) != len(_KILL):
-        raise _UnansweredError(f"busctl told {len(lines)} settings in place of {len(_KILL)}")
+        raise UnansweredError(f"busctl told {len(lines)} settings in place of {len(_KILL)}")
     return [shlex.split(line) for line in lines]
 
 
 def _lingers(user: str) -> bool:
-    answer = _run("loginctl", "--no-pager", "show-user", user, "--property=Linger").strip()
+    answer = ask_program("loginctl", "--no-pager", "show-user", user, "--property=Linger").strip()
     return answer == "Linger=yes"
 
 
@@ -101,30 +94,9 @@ def _user() -> str:
 def _asked(name: str, ask: Callable[[], bool], unavailable: dict[str, str]) -> bool | None:
     try:
         return ask()
-    except _UnansweredError as error:
+    except UnansweredError as error:
         unavailable[name] = plain_line(str(error))
         return None
-
-
-def _run(*command: str) -> str:
-    """Return what a program prints. Raises _UnansweredError: it is not there, fails, or takes more than `TIMEOUT`."""
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=TIMEOUT,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise _UnansweredError(f"{command[0]} has not answered in {TIMEOUT:g} s") from None
-    except OSError as error:
-        raise _UnansweredError(f"{command[0]}: {error.strerror or error}") from None
-    if done.returncode:
-        raise _UnansweredError(f"{command[0]}: {done.stderr.strip() or f'exit code {done.returncode}'}")
-    return done.stdout
 
 
 def _text(path: Path) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kerneltui.facts import stay
+from kerneltui.facts import command, stay
 from kerneltui.facts.stay import ends_processes_of, find_container, read_stay
 
 
@@ -54,7 +54,7 @@ def test_systemd_is_asked(booted: Path) -> None:
 def test_a_program_that_fails_or_hangs_is_a_reason_for_itself_alone(
     booted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stay, "TIMEOUT", 0.2)
+    monkeypatch.setattr(command, "TIMEOUT", 0.2)
     program(booted / "bin", "busctl", "exec sleep 60")
     program(booted / "bin", "loginctl", "echo 'Failed to connect to bus' >&2; exit 1")
     found = read_stay({"SLURM_JOB_ID": "4711"}, booted)
