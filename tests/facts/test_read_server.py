@@ -190,11 +190,20 @@ def test_a_disk_that_cannot_be_asked_hides_no_other(
 
 
 def test_what_is_known_first_is_told_first(tmp_path: Path) -> None:
-    python = make_environment(tmp_path)
-    add_package(python, "torch", "import threading; threading.Event().wait(2)", version="2.13.0")
+    os.mkfifo(tmp_path / "go")
+    opened = os.open(tmp_path / "go", os.O_RDWR)
+    python = make_environment(tmp_path / "environment")
+    add_package(python, "torch", f"open({str(tmp_path / 'go')!r}).readline()", version="2.13.0")
     add_package(python, "peft", "raise ImportError('no')")
     told: list[Server] = []
-    server = read_server(python, on_part=told.append)
+
+    def tell(server: Server) -> None:
+        told.append(server)
+        if server.gpus:
+            os.write(opened, b"torch may go on\n")
+
+    server = read_server(python, on_part=tell)
+    os.close(opened)
     cards = next(part for part in told if part.gpus)
     assert cards.unavailable["torch"] == PENDING
     assert cards.hostname == server.hostname

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,8 +30,11 @@ def fake_torch(
         is_available=lambda: bool(devices),
         device_count=lambda: len(devices),
         get_device_properties=lambda number: devices[number],
+        is_bf16_supported=lambda including_emulation: True,
     )
     return SimpleNamespace(
+        __version__="2.13.0",
+        compiled_with_cxx11_abi=lambda: True,
         cuda=backend,
         version=SimpleNamespace(cuda=cuda, hip=hip),
         backends=SimpleNamespace(
@@ -140,3 +144,33 @@ def test_the_installed_torch_has_all_that_is_asked_of_it() -> None:
     else:
         assert torch._C._cuda_getArchFlags().split() == answer["arch_list"]
         assert answer["cudnn"].count(".") == 2
+
+
+MI300X = SimpleNamespace(name="AMD Instinct MI300X", major=9, minor=4, total_memory=192)
+
+
+@pytest.mark.parametrize(
+    ("torch", "told", "missing"),
+    [
+        (fake_torch(MI300X, cuda=None, hip="6.4", archs="gfx942"), ("6.4", ["gfx942"], 1, True), {"cudnn"}),
+        (fake_torch(cuda=None, mps=True), (None, [], 1, None), {"cudnn", "arch_list", "bf16"}),
+        (
+            fake_torch(error=RuntimeError("No CUDA GPUs")),
+            (None, ["sm_80", "sm_90", "compute_90"], 0, None),
+            {"devices", "bf16"},
+        ),
+        (
+            fake_torch(cuda=None, error=AssertionError("not compiled with CUDA")),
+            (None, [], 0, None),
+            {"cudnn", "arch_list", "devices", "bf16"},
+        ),
+    ],
+    ids=["ROCm", "Mac", "CUDA without a device", "CPU build"],
+)
+def test_what_a_build_does_not_have_is_told_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch, torch: Any, told: tuple[Any, ...], missing: set[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    answer = torch_adapter.read_torch()
+    assert (answer["hip"], answer["arch_list"], answer["device_count"], answer.get("bf16")) == told
+    assert set(answer["unavailable"]) == missing
