@@ -15,7 +15,7 @@ from rich.text import Text
 
 from kerneltui.advice.assessment import WillRun
 from kerneltui.advice.build_verdict import build_verdict
-from kerneltui.advice.finding import SIGNS
+from kerneltui.advice.finding import SIGNS, Severity
 from kerneltui.facts.hub import KernelBuild, KernelRepo
 from kerneltui.facts.server import Server
 from kerneltui.runs.find import Elsewhere
@@ -63,8 +63,8 @@ def run_lines(views: Sequence[RunView], directory: Path) -> list[str]:
     rows = [[row[number] for number in kept] for row in map(run_row, views)]
     headings = [list(RUN_COLUMNS)[number] for number in kept]
     lines = table_lines(headings, rows, right="step loss steps/s")
-    reasons = [f"✖ {view.name}: {plain_line(view.reason or view.problem or '')}" for view in views if _has_reason(view)]
-    return [*lines, *([""] if reasons else []), *(line for text in reasons for line in _wrapped(text, "  "))]
+    notes = [f"{SIGNS[kind]} {view.name}: {text}" for view in views for kind, text in run_notes(view)]
+    return [*lines, *([""] if notes else []), *(line for text in notes for line in _wrapped(text, "  "))]
 
 
 def elsewhere_lines(places: Sequence[Elsewhere]) -> list[str]:
@@ -81,15 +81,24 @@ def _wrapped(text: str, indent: str) -> list[str]:
     return textwrap.wrap(text, max(40, min(_width(), 110)), subsequent_indent=indent, break_long_words=False) or [text]
 
 
-def _has_reason(view: RunView) -> bool:
-    return bool(view.problem) or (view.phase in ("failed", "killed", "lost") and bool(view.reason))
+def run_notes(view: RunView) -> list[tuple[Severity, str]]:
+    """Return what a person should know of a run beside its row, by severity: why it ended, alerts, where it is."""
+    notes: list[tuple[Severity, str]] = []
+    if view.problem or (view.phase in ("failed", "killed", "lost") and view.reason):
+        notes.append(("block", plain_line(view.problem or view.reason or "")))
+    if view.alert:
+        notes.append(("warn", plain_line(view.alert)))
+    if view.host and not view.silent_since:
+        notes.append(("note", plain_line(f"it runs on {view.host}")))
+    return notes
 
 
 def run_row(view: RunView) -> tuple[str | None, ...]:
     """Return the cells of a run, one for each of `RUN_COLUMNS`."""
     step = None if view.step is None else f"{view.step}/{view.total}" if view.total else str(view.step)
+    watched = view.phase in ("starting", "running") and view.alert
     return (
-        PHASE_SIGNS.get(view.phase or "", "✖"),
+        "▲" if watched else PHASE_SIGNS.get(view.phase or "", "✖"),
         view.phase or "unreadable",
         view.name,
         view.trainer,

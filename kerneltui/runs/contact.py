@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import socket
 from datetime import datetime
 
@@ -38,10 +39,35 @@ def lost_since(run: RunDirectory, state: State) -> datetime | None:
 
     That is a run of another machine, or of another person on this one.
     """
-    if state.phase not in ACTIVE or (is_here(state) and os.access(run.lock, os.W_OK)):
+    ours = is_here(state) and os.access(run.lock, os.W_OK) and foreign_owner(run) is None
+    if state.phase not in ACTIVE or ours:
         return None
     heard = last_sign(run, state)
     return heard if heard and (datetime.now().astimezone() - heard).total_seconds() > _SILENCE else None
+
+
+def foreign_owner(run: RunDirectory) -> str | None:
+    """Return whose run it is, where this is root and the run another's: its owner could not read what root wrote.
+
+    None for everybody else, whom permissions keep from writing.
+    """
+    try:
+        uid = run.path.stat().st_uid
+    except OSError:
+        return None
+    if os.geteuid() != 0 or uid == 0:
+        return None
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def lost_words(state: State, since: datetime) -> str:
+    """Return what is said of a run that has not been heard of since then."""
+    if is_here(state):
+        return f"its supervisor is gone, it has written nothing since {since:%Y-%m-%d %H:%M}; its owner can take it up"
+    return f"lost contact: nothing has been heard from {state.hostname} since {since:%Y-%m-%d %H:%M}"
 
 
 def last_sign(run: RunDirectory, state: State) -> datetime | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import time
 from pathlib import Path
@@ -13,11 +14,12 @@ import msgspec
 from kerneltui.errors import KerneltuiError
 from kerneltui.paths import write_atomically
 from kerneltui.records import to_json
-from kerneltui.runs.contact import age_of, is_here, restarted
+from kerneltui.runs.contact import age_of, foreign_owner, is_here, restarted
 from kerneltui.runs.directory import ACTIVE, Request, RunDirectory, State
 from kerneltui.runs.ending import RESTARTED
 from kerneltui.runs.journal import Journal
 from kerneltui.runs.lock import holding
+from kerneltui.runs.processes import end_processes
 from kerneltui.runs.supervisor import start_supervisor, write_lost
 from kerneltui.text import now
 
@@ -53,9 +55,48 @@ def ask_run(run: RunDirectory, action: Action) -> None:
             "Its processes can be ended from there only.",
             f"Log in there: kerneltui stop {shlex.quote(str(run.path))} --now. A stop without --now works from here.",
         )
+    if action == "kill":
+        _refuse_foreign(run)
     waiting = pending(run)
     if waiting is None or _STRENGTH.index(waiting.action) < _STRENGTH.index(action):
+        _write_request(run, action)
+
+
+def _refuse_foreign(run: RunDirectory) -> None:
+    """Raise KerneltuiError where root would have to start the supervisor that ends another's run."""
+    owner = foreign_owner(run)
+    if owner is None:
+        return
+    with holding(run.lock) as free:
+        pass
+    if free:
+        path = shlex.quote(str(run.path))
+        raise KerneltuiError(
+            f"Nobody watches over {run.name}",
+            f"Its supervisor is gone, and it is the run of {owner}: one of root would write what {owner} cannot read.",
+            f"As {owner}: sudo -u {shlex.quote(owner)} kerneltui stop {path} --now",
+        )
+
+
+def _write_request(run: RunDirectory, action: Action) -> None:
+    """Write a request. Where the disk takes none, an end at once is brought about from here."""
+    try:
         write_atomically(run.request, to_json(Request(action=action, time=now()), indent=0))
+    except KerneltuiError as error:
+        if action != "kill":
+            hint = "Make room on that disk. To end the run at once needs none: stop with --now."
+            raise KerneltuiError(f"Cannot ask {run.name} for anything", error.message, hint) from error
+        if left := end_processes(run.path):
+            raise KerneltuiError(
+                f"{run.name} has not ended",
+                f"These processes are still there: {', '.join(map(str, left))}.",
+                "They wait for a disk or a GPU that does not answer; they end when it does.",
+            ) from error
+        return
+    if foreign_owner(run):
+        with contextlib.suppress(OSError):  # the run could not read a request that is root's
+            owner = run.path.stat()
+            os.chown(run.request, owner.st_uid, owner.st_gid)
 
 
 def pending(run: RunDirectory) -> Request | None:
@@ -69,15 +110,15 @@ def pending(run: RunDirectory) -> Request | None:
 def watch_over(run: RunDirectory) -> State:
     """Return the run's state, after starting a supervisor for an active run of this machine that has none.
 
-    A run that a restart of the machine has ended is written down as lost. The state of a run on another machine is
-    returned as it is. Raises RecordError.
+    A run that a restart of the machine has ended is written down as lost. The state of a run on another machine, or of
+    another person whom root looks at, is returned as it is. Raises RecordError.
     """
     state = run.read_state()
     if state.phase not in ACTIVE or not is_here(state):
         return state
     if restarted(state):
         return _lose(run, state)
-    if state.phase == "starting" and age_of(state) < _STARTING:
+    if (state.phase == "starting" and age_of(state) < _STARTING) or foreign_owner(run):
         return state
     # Where the directory cannot be written it is another person's run, which its own supervisor watches.
     with contextlib.suppress(OSError):
@@ -92,7 +133,7 @@ def watch_over(run: RunDirectory) -> State:
 def _lose(run: RunDirectory, state: State) -> State:
     """Write that a restart of the machine has ended the run, where it can be written, and return its state."""
     with contextlib.suppress(OSError), holding(run.lock) as free:
-        if free:
+        if free and not foreign_owner(run):
             journal = Journal(run)
             if journal.state.phase in ACTIVE:
                 write_lost(journal)

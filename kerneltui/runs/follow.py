@@ -10,7 +10,7 @@ from typing import Any
 
 from kerneltui.advice.finding import SIGNS
 from kerneltui.errors import KerneltuiError
-from kerneltui.runs.contact import is_here, lost_since
+from kerneltui.runs.contact import is_here, lost_since, lost_words
 from kerneltui.runs.control import watch_over
 from kerneltui.runs.directory import ACTIVE, LineReader, RunDirectory, State, read_lines
 from kerneltui.text import plain_line
@@ -77,8 +77,8 @@ def _lost(run: RunDirectory, state: State) -> str | None:
     if since is None:
         return None
     return (
-        f"✖ {run.name} lost contact: nothing has been heard from {state.hostname} since {since:%Y-%m-%d %H:%M}. "
-        f"Look there: kerneltui watch {shlex.quote(str(run.path))}"
+        f"✖ {run.name}: {lost_words(state, since)}. "
+        f"{'As its owner' if is_here(state) else 'Look there'}: kerneltui watch {shlex.quote(str(run.path))}"
     )
 
 

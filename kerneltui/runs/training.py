@@ -240,6 +240,9 @@ def _notice(name: str, line: dict[str, Any]) -> tuple[Severity, str] | None:
             return "block", f"these processes could not be ended: {line.get('pids')}"
         case "left_running":
             return "block", f"these processes of the run still live: {line.get('pids')}"
+        case "alert":
+            words = ". ".join(str(line[part]) for part in ("text", "next_step") if line.get(part))
+            return ("block" if line.get("severity") == "block" else "warn"), plain_line(words)
         case "recorder_failed" if isinstance(error := line.get("error"), dict):
             words = f"{error.get('type')}: {error.get('message')}"
             return "warn", plain_line(f"the record has gaps ({words}); training goes on")

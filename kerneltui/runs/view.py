@@ -11,7 +11,7 @@ import msgspec
 
 from kerneltui.errors import KerneltuiError
 from kerneltui.records import Record
-from kerneltui.runs.contact import is_here, lost_since
+from kerneltui.runs.contact import is_here, lost_since, lost_words
 from kerneltui.runs.control import watch_over
 from kerneltui.runs.directory import ACTIVE, Phase, RunDirectory, RunRecord, State
 from kerneltui.runs.find import list_runs
@@ -91,12 +91,8 @@ def _view(run: RunDirectory, record: RunRecord, state: State) -> RunView:
         ended=state.ended,
         host=state.hostname if away else None,
         silent_since=silent.isoformat(timespec="seconds") if silent else None,
-        alert=_silence(state, silent) if silent else _alert(run, state.attempt),
+        alert=lost_words(state, silent) if silent else _alert(run, state.attempt),
     )
-
-
-def _silence(state: State, since: datetime) -> str:
-    return f"lost contact: nothing has been heard from {state.hostname} since {since:%Y-%m-%d %H:%M}"
 
 
 def _alert(run: RunDirectory, attempt: int) -> str | None:

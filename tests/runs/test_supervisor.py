@@ -394,3 +394,23 @@ def test_an_attempt_without_its_command_is_a_failure(tmp_path: Path) -> None:
     Supervisor(run, gpus=NoGpus()).supervise()
     assert run.read_state().phase == "failed"
     assert str(run.read_state().reason).startswith("cannot start: Cannot read ")
+
+
+def test_a_full_disk_does_not_keep_a_run_from_being_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run(tmp_path / "run", "import time\ntime.sleep(600)")
+    start_supervisor(run)
+    until(lambda: run.read_state().phase == "running")
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("kerneltui.paths.os.fsync", full)
+    with pytest.raises(KerneltuiError) as raised:
+        ask_run(run, "stop")
+    assert str(raised.value) == (
+        "Cannot ask run for anything\nNo space left on device\n"
+        "Make room on that disk. To end the run at once needs none: stop with --now."
+    )
+    ask_run(run, "kill")
+    until(lambda: run.read_state().phase not in ACTIVE)
+    assert run.read_state().phase == "killed"

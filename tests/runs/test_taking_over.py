@@ -165,7 +165,7 @@ def test_a_run_that_is_not_heard_of_is_not_watched_for_ever(tmp_path: Path) -> N
     long_ago = time.time() - 3000
     os.utime(run.system, (long_ago, long_ago))
     *_, last = follow(run)
-    assert last.startswith("✖ run lost contact: nothing has been heard from gpu-7 since 20")
+    assert last.startswith("✖ run: lost contact: nothing has been heard from gpu-7 since 20")
     view = view_run(run)
     assert view.silent_since is not None
     assert str(view.alert).startswith("lost contact: nothing has been heard from gpu-7 since 20")
@@ -207,3 +207,41 @@ def test_all_processes_are_looked_through_only_when_the_known_ones_are_gone(
     second.wait()
     assert remembered.living() == []
     assert looks == 2
+
+
+@pytest.fixture
+def of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+    """Return an unsupervised run of another person, which root looks at."""
+    run = make_run(tmp_path / "run", COUNTING, phase="running", updated=ago(4000))
+    make_record(run)
+    run.lock.touch(0o600)
+    if os.geteuid() == 0:
+        os.chown(run.path, 65534, 65534)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(control, "start_supervisor", pytest.fail)
+    return run
+
+
+def test_root_does_not_take_over_the_run_of_another(of_another: RunDirectory) -> None:
+    assert watch_over(of_another).phase == "running"
+    alert = view_run(of_another).alert
+    assert alert and alert.startswith("its supervisor is gone, it has written nothing since ")
+    assert alert.endswith("its owner can take it up")
+    with pytest.raises(KerneltuiError) as raised:
+        ask_run(of_another, "kill")
+    assert raised.value.title == "Nobody watches over run"
+    assert raised.value.hint.endswith(f" kerneltui stop {of_another.path} --now")
+    assert not of_another.request.exists()
+
+
+def test_root_does_not_write_that_the_run_of_another_is_lost(of_another: RunDirectory) -> None:
+    set_state(of_another, boot_id="another")
+    before = (of_another.path / "state.json").read_bytes()
+    assert watch_over(of_another).phase == "lost"
+    assert (of_another.path / "state.json").read_bytes() == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_what_root_asks_of_the_run_of_another_is_that_persons(of_another: RunDirectory) -> None:
+    ask_run(of_another, "stop")
+    assert of_another.request.stat().st_uid == 65534

@@ -15,6 +15,7 @@ from textual.widgets import DataTable, Static
 
 from kerneltui.errors import KerneltuiError
 from kerneltui.tui.keys import EVERYWHERE, HOME, bindings
+from kerneltui.tui.theme import COLOURS
 from kerneltui.tui.widgets.key_footer import KeyFooter
 from kerneltui.tui.widgets.tables import show_rows
 
@@ -79,6 +80,7 @@ class HomeScreen(Screen[None]):
         runs: DataTable[Content] = DataTable(id="runs", cursor_type="row", classes="pane")
         runs.border_title = "Runs"
         yield runs
+        yield Static("", id="about")
         yield Static(
             "No runs yet. n plans one, o opens a TRL configuration; `kerneltui demo` shows the whole way.",
             id="no-runs",
@@ -154,6 +156,23 @@ class HomeScreen(Screen[None]):
         show_rows(table, headings, rows, right=("step", "loss", "steps/s"))
         if message.runs and self.focused is None:
             table.focus()
+        self._show_notes()
+
+    def on_data_table_row_highlighted(self) -> None:
+        """Show what is to be known of the run under the cursor."""
+        self._show_notes()
+
+    def _show_notes(self) -> None:
+        from kerneltui.advice.finding import SIGNS
+        from kerneltui.show import run_notes
+
+        view = self._current()
+        notes = run_notes(view) if view else []
+        about = self.query_one("#about", Static)
+        about.display = bool(notes)
+        about.update(
+            Content("\n").join(Content.assemble((f"{SIGNS[kind]} ", f"${COLOURS[kind]}"), text) for kind, text in notes)
+        )
 
     def on_home_screen_progress(self, message: Progress) -> None:
         """Say what is being found out."""
