@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
-
 from kerneltui.advice.assessment import WillRun
 from kerneltui.advice.finding import Finding
 from kerneltui.facts.server import Server
 from kerneltui.paths import write_atomically
 from kerneltui.plan.plan import Plan
 from kerneltui.records import Document, Record, read_record, to_json
+from kerneltui.runs.tail import JsonTail
 
 Phase = Literal["starting", "running", "finished", "stopped", "failed", "killed", "lost"]
 ACTIVE: tuple[Phase, ...] = ("starting", "running")
@@ -137,50 +136,4 @@ class RunDirectory:
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """Return the whole lines of a JSON-lines file that are JSON objects; a last line without its end is left out."""
-    return LineReader(path).read()
-
-
-class LineReader:
-    """Reads a growing JSON-lines file: each `read` gives the lines that were completed since the last one.
-
-    A file that is not there yet, or cannot be read now, has no new lines.
-    `skipped` counts lines that were no JSON object.
-    """
-
-    def __init__(self, path: Path, *, limit: int = 8 << 20) -> None:
-        self.path = path
-        self.limit = limit
-        self.skipped = 0
-        self._offset = 0
-        self._rest = b""
-
-    def read(self) -> list[dict[str, Any]]:
-        """Return the new lines; half a line waits for its other half. Reads at most `limit` bytes at a time."""
-        found: list[dict[str, Any]] = []
-        while chunk := self._chunk():
-            self._offset += len(chunk)
-            *lines, self._rest = (self._rest + chunk).split(b"\n")
-            for line in lines:
-                self._decode(line, found)
-        return found
-
-    def _chunk(self) -> bytes:
-        try:
-            with self.path.open("rb") as file:
-                file.seek(self._offset)
-                return file.read(self.limit)
-        except OSError:
-            return b""
-
-    def _decode(self, line: bytes, found: list[dict[str, Any]]) -> None:
-        if not line:  # where a writer found another in the middle of its line
-            return
-        try:
-            value = msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            self.skipped += 1
-            return
-        if isinstance(value, dict):
-            found.append(value)
-        else:
-            self.skipped += 1
+    return JsonTail(path).read_all()

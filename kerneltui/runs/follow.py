@@ -12,7 +12,8 @@ from kerneltui.advice.finding import SIGNS
 from kerneltui.errors import KerneltuiError
 from kerneltui.runs.contact import is_here, lost_since, lost_words
 from kerneltui.runs.control import watch_over
-from kerneltui.runs.directory import ACTIVE, LineReader, RunDirectory, State, read_lines
+from kerneltui.runs.directory import ACTIVE, RunDirectory, State, read_lines
+from kerneltui.runs.tail import JsonTail
 from kerneltui.text import plain_line
 
 # Seconds between two looks at the files.
@@ -29,13 +30,13 @@ def follow(run: RunDirectory) -> Iterator[str]:
 
 
 def _follow(run: RunDirectory) -> Iterator[str]:
-    metrics, events = LineReader(run.metrics), LineReader(run.events)
+    metrics, events = JsonTail(run.metrics), JsonTail(run.events)
     teller = _Teller()
     state = watch_over(run)
     if state.phase in ACTIVE and not is_here(state):
         yield f"· {run.name} runs on {state.hostname}; this is its record"
     while True:
-        lines = [*events.read(), *metrics.read()]
+        lines = [*events.read_all(), *metrics.read_all()]
         for line in sorted(lines, key=lambda line: str(line.get("time"))):
             if text := teller.tell(line):
                 yield f"{str(line.get('time', ''))[11:19]}  {text}"

@@ -21,7 +21,7 @@ import psutil
 
 from kerneltui.errors import KerneltuiError
 from kerneltui.runs.contact import age_of, is_here, last_sign, restarted
-from kerneltui.runs.directory import ACTIVE, Command, LineReader, Request, RunDirectory, State
+from kerneltui.runs.directory import ACTIVE, Command, Request, RunDirectory, State
 from kerneltui.runs.ending import RESTARTED, how_it_ended
 from kerneltui.runs.handover import HANDED, handed, whole_command
 from kerneltui.runs.journal import Journal, append_line, open_log
@@ -30,6 +30,7 @@ from kerneltui.runs.lock import holding
 from kerneltui.runs.machine import GpuReader, Machine
 from kerneltui.runs.processes import Remembered, boot_id, end_processes
 from kerneltui.runs.ranks import Ranks
+from kerneltui.runs.tail import JsonTail
 from kerneltui.text import now
 
 # Seconds between looks at the training process.
@@ -62,7 +63,7 @@ class Supervisor:
         self._child: subprocess.Popen[bytes] | None = None
         self._killed = False
         self._processes = Remembered(run.path, self.state.attempt)
-        self._events = LineReader(run.events)
+        self._events = JsonTail(run.events)
         self._ranks = Ranks(self.state.attempt)
         self._alerted: set[object] = set()
         self._helpers_since: float | None = None
@@ -190,7 +191,7 @@ class Supervisor:
 
     def _read_events(self) -> None:
         """Take in what the ranks have written; say where what they loaded is not what was promised."""
-        new = [event for event in self._events.read() if event.get("attempt") == self.state.attempt]
+        new = [event for event in self._events.read_all() if event.get("attempt") == self.state.attempt]
         for event in new:
             self._ranks.add(event)
         self._alerted |= {event.get("id") for event in new if event.get("event") == "alert"}

@@ -9,6 +9,8 @@ import msgspec
 
 # A line longer than this is no record of ours; it is dropped, so that a broken file cannot fill the memory. Bytes.
 _LONGEST = 8 << 20
+# How much is read at a time where all is wanted, in bytes.
+_SLICE = 1 << 20
 
 
 class Tail:
@@ -38,6 +40,7 @@ class Tail:
                 file.seek(self.offset)
                 data = file.read(limit)
         except OSError:
+            self.behind = False
             return b""
         self.offset += len(data)
         self.behind = self.offset < size
@@ -45,7 +48,7 @@ class Tail:
 
 
 class JsonTail:
-    """The JSON objects that were added to a file of JSON lines; half a line is not yet written.
+    """The JSON objects that were added to a file of JSON lines; half a line is not yet written, an empty one is none.
 
     `skipped` counts lines that are no JSON object.
     """
@@ -73,7 +76,14 @@ class JsonTail:
         *lines, rest = (self._rest + data).split(b"\n")
         self._rest = rest if len(rest) <= _LONGEST else None
         self.skipped += self._rest is None
-        return [value for line in lines if (value := self._decode(line)) is not None]
+        return [value for line in lines if line and (value := self._decode(line)) is not None]
+
+    def read_all(self) -> list[dict[str, Any]]:
+        """Return the objects of all lines that were completed since the last look, reading one slice after another."""
+        found = self.read(_SLICE)
+        while self.behind:
+            found += self.read(_SLICE)
+        return found
 
     def _decode(self, line: bytes) -> dict[str, Any] | None:
         try:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from kerneltui.runs.directory import LineReader, RunDirectory
+from kerneltui.runs.directory import RunDirectory
 from kerneltui.runs.follow import ending, follow
 from kerneltui.runs.supervisor import start_supervisor
+from kerneltui.runs.tail import JsonTail
 from kerneltui.runs.view import last_lines, view_run, view_runs
 from kerneltui.show import age, run_lines
 from tests.runs.fakes import ago, make_record, make_run, set_state
@@ -16,23 +17,24 @@ from tests.runs.fakes import ago, make_record, make_run, set_state
 
 def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
-    reader = LineReader(path)
-    assert reader.read() == []
+    reader = JsonTail(path)
+    assert reader.read_all() == []
     path.write_bytes(b'{"step": 1}\n{"st')
-    assert reader.read() == [{"step": 1}]
+    assert reader.read_all() == [{"step": 1}]
     with path.open("ab") as file:
         file.write('ep": 2, "name": "你好"}\n'.encode())
-    assert reader.read() == [{"step": 2, "name": "你好"}]
-    assert reader.read() == []
+    assert reader.read_all() == [{"step": 2, "name": "你好"}]
+    assert reader.read_all() == []
 
 
-def test_lines_that_are_no_objects_are_counted_and_left_out(tmp_path: Path) -> None:
+def test_lines_that_are_no_objects_are_counted_and_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(b'{"step": 1}\nnonsense\n3\n\xff\xfe\n{"step": 2}\n')
     with path.open("ab") as file:
         file.write(b"\n")  # an empty line is no record that was lost
-    reader = LineReader(path, limit=7)
-    assert reader.read() == [{"step": 1}, {"step": 2}]
+    monkeypatch.setattr("kerneltui.runs.tail._SLICE", 7)
+    reader = JsonTail(path)
+    assert reader.read_all() == [{"step": 1}, {"step": 2}]
     assert reader.skipped == 3
 
 

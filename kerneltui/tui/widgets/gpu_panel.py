@@ -11,15 +11,13 @@ from textual.widget import Widget
 
 from kerneltui.tui.widgets.lines import Lines
 from kerneltui.tui.widgets.pane import Pane
+from kerneltui.tui.widgets.sparkline import sparkline
 from kerneltui.tui.widgets.words import gib
 
 if TYPE_CHECKING:
     from kerneltui.runs.live_view import LiveView
     from kerneltui.runs.samples import GpuView, History, HostView, MachineView
 
-# No full block: the lines of the panel stand apart.
-_BLOCKS = " ▁▂▃▄▅▆▇"
-_HISTORY = 150
 # Lines that what stands in the same column needs at least, and cells of a value with its unit.
 _BESIDE, _VALUE = 3, 12
 # From so many cells on a line has room for three curves.
@@ -191,26 +189,6 @@ def _host_lines(host: HostView) -> list[Content]:
 def _signed(label: str, text: str, warning: str | None) -> Content:
     note = (f"▲ {warning} ", "$warning") if warning else ""
     return Content.assemble((f"{label:<7}", "$secondary"), note, text)
-
-
-def sparkline(history: History, top: float | None, width: int) -> str:
-    """Return the last samples as blocks, the newest at the right; a blank where nothing was read.
-
-    Each block is the mean of as many samples as let the whole history stand in `width` cells.
-    """
-    if not top or width < 1:
-        return " " * width
-    size = -(-_HISTORY // width)
-    groups = [history[max(0, end - size) : end] for end in range(len(history), 0, -size)][:width]
-    return "".join(_block(group, top) for group in reversed(groups)).rjust(width)
-
-
-def _block(group: History, top: float) -> str:
-    values = [value for value in group if value is not None]
-    if not values:
-        return " "
-    part = min(1.0, max(0.0, sum(values) / len(values) / top))
-    return _BLOCKS[max(1, round(part * (len(_BLOCKS) - 1)))]
 
 
 def _throttle(gpus: Sequence[GpuView]) -> Content:
