@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kerneltui.errors import UsageError
-from kerneltui.interpreter import Asker, find_interpreter
+from kerneltui.interpreter import Asker
 from kerneltui.plan.edit import edit_config
 from kerneltui.plan.fields import Field, read_fields
 from kerneltui.plan.groups import GROUPS, groups, other_fields
@@ -23,12 +22,6 @@ from kerneltui.plan.values import parse_value, value_text
 from kerneltui.text import plain
 
 TRAINERS = ("sft", "dpo", "kto", "reward", "grpo", "rloo", "distillation")
-
-
-@pytest.fixture(scope="module")
-def asker() -> Iterator[Asker]:
-    with Asker(find_interpreter()) as asker:
-        yield asker
 
 
 @pytest.fixture(scope="module")
