@@ -173,7 +173,7 @@ def _with_trust(situation: Situation, hub: Hub, repository: str) -> Situation:
     if situation.build and situation.build.source == "local":
         return situation
     try:
-        return msgspec.structs.replace(situation, trusted=hub.is_trusted(repository.partition("/")[0]))
+        return msgspec.structs.replace(situation, trusted=hub.is_trusted(repository.partition("/")[0], keep=60))
     except HubError as error:
         return _not_asked(situation, "trust", str(error))
 

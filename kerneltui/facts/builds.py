@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from kerneltui.errors import HubError, UsageError
 from kerneltui.facts.hub import Hub, KernelBuild, KernelMetadata, VariantDecision
 from kerneltui.facts.packages import read_version
@@ -14,6 +16,9 @@ from kerneltui.records import from_builtins
 
 # As kernels writes them in a variant's name (kernels.variants.resolve_variants).
 _MACHINES = {("darwin", "arm64"): "aarch64", ("windows", "amd64"): "x86_64"}
+
+# For how many seconds it holds which commit a branch points to: one check asks for it more than once.
+_MOMENT = 60
 
 
 def judge(
@@ -37,8 +42,33 @@ def judge(
     path = None if elsewhere else local_kernels(server.environment).get(repo)
     if path is not None:
         return _judge_local(asker, repo, revision, path, server, _capabilities(server, gpus))
+    commit = hub.commit_of(repo, revision, keep=_MOMENT)
+    return judge_commit(asker, hub, repo, revision, commit, server, gpus=gpus, elsewhere=elsewhere)
+
+
+def judge_commit(
+    asker: Asker,
+    hub: Hub,
+    repo: str,
+    revision: str,
+    commit: str,
+    server: Server,
+    *,
+    gpus: Sequence[int] | None = None,
+    elsewhere: bool = False,
+    metadata: bool = True,
+) -> KernelBuild:
+    """Return `judge` of a revision whose commit is known: one request, and one for the build's metadata.
+
+    Without `metadata` that is not asked for; what was kept of it is taken.
+    """
+    system = system_values(server)
+    answer = asker.ask("kernels.variants", names=hub.variants(repo, commit, called=revision), system=system)
+    decisions = _decisions(answer)
+    chosen = decisions[0].variant if decisions and decisions[0].accepted else None
+    build = KernelBuild(repository=repo, revision=revision, commit=commit, decisions=decisions, variant=chosen)
     question = _Question(server, _capabilities(server, gpus), elsewhere)
-    return _judge_commit(asker, hub, repo, revision, hub.commit_of(repo, revision), question)
+    return _with_metadata(asker, hub if metadata else hub.kept(), build, question) if chosen else build
 
 
 def system_values(server: Server) -> dict[str, Any]:
@@ -92,7 +122,7 @@ def judge_repository(
     repo, _, revision = name.partition("@")
     if revision or (not elsewhere and repo in local_kernels(server.environment)):
         return [judge(asker, hub, repo, revision or "main", server, gpus=gpus, elsewhere=elsewhere)]
-    revisions = hub.revisions(repo)
+    revisions = hub.revisions(repo, keep=_MOMENT)
     listed = hub.builds_side_by_side([(repo, found.commit) for found in revisions])
     for names in listed.values():
         if isinstance(names, HubError) and names.kind != "no_build":
@@ -100,8 +130,10 @@ def judge_repository(
     built = [found for found in revisions if not isinstance(listed[repo, found.commit], HubError)]
     if not built:
         built = revisions[:1]  # asked again by its name, which raises
-    question = _Question(server, _capabilities(server, gpus), elsewhere)
-    return [_judge_commit(asker, hub, repo, found.name, found.commit, question) for found in built]
+    return [
+        judge_commit(asker, hub, repo, found.name, found.commit, server, gpus=gpus, elsewhere=elsewhere)
+        for found in built
+    ]
 
 
 class _Question(NamedTuple):
@@ -112,20 +144,14 @@ class _Question(NamedTuple):
     elsewhere: bool
 
 
-def _judge_commit(asker: Asker, hub: Hub, repo: str, revision: str, commit: str, question: _Question) -> KernelBuild:
-    system = system_values(question.server)
-    answer = asker.ask("kernels.variants", names=hub.variants(repo, commit, called=revision), system=system)
-    decisions = _decisions(answer)
-    chosen = decisions[0].variant if decisions and decisions[0].accepted else None
-    metadata = _metadata(asker, hub, repo, commit, chosen, question) if chosen else None
-    return KernelBuild(
-        repository=repo,
-        revision=revision,
-        commit=commit,
-        decisions=decisions,
-        variant=chosen,
-        metadata=metadata,
-    )
+def _with_metadata(asker: Asker, hub: Hub, build: KernelBuild, question: _Question) -> KernelBuild:
+    try:
+        metadata = _metadata(asker, hub, build.repository, build.commit, str(build.variant), question)
+    except HubError as error:
+        if error.kind == "not_asked":
+            return build
+        raise
+    return msgspec.structs.replace(build, metadata=metadata)
 
 
 def _metadata(asker: Asker, hub: Hub, repo: str, commit: str, variant: str, question: _Question) -> KernelMetadata:

@@ -5,17 +5,20 @@ Names that come from the Hub are kept as they are; `kerneltui.text.plain` makes 
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
 from kerneltui.errors import HubError, UsageError
-from kerneltui.facts.hub_errors import Subject, garbage
+from kerneltui.facts.hub_errors import Reply, Subject, garbage
 from kerneltui.facts.hub_http import MAX_REQUESTS, HubHttp, utils
+from kerneltui.facts.hub_store import FOREVER, ReplyStore
 from kerneltui.records import Record
 
 T = TypeVar("T")
@@ -133,29 +136,44 @@ class Hub:
     """The Hub's kernel repositories. Every method raises HubError; it may be shared between threads.
 
     `endpoint` and `token` are huggingface_hub's own where they are None. `timeout` is for one answer, in
-    seconds.
+    seconds. `folder` is where answers are kept between calls, None: as long as this lives. What a commit holds is
+    asked for once; `keep` is how old, in seconds, another answer may be.
     """
 
-    def __init__(self, endpoint: str | None = None, *, token: str | None = None, timeout: float = 10) -> None:
-        self._http = HubHttp(endpoint, token, timeout)
-        self._variants: dict[tuple[str, str], list[str]] = {}
+    def __init__(
+        self, endpoint: str | None = None, *, token: str | None = None, timeout: float = 10, folder: Path | None = None
+    ) -> None:
+        self._http = HubHttp(endpoint, token, timeout, ReplyStore(folder))
+        self._ask = True
 
     @property
     def endpoint(self) -> str:
         """The Hub's address."""
         return self._http.endpoint
 
-    def list_kernels(self, author: str = "kernels-community") -> list[KernelRepo]:
-        """Return the kernel repositories of an organization or user, in the Hub's order."""
-        pages = self._http.pages("/api/kernels", Subject(), {"author": author, "limit": 1000})
+    def kept(self) -> Hub:
+        """Return the same Hub without asking it: every answer is a kept one, however old, or HubError (not_asked)."""
+        quiet = copy.copy(self)
+        quiet._ask = False
+        return quiet
+
+    def check_budget(self) -> None:
+        """Raise HubError (rate_limited) where what the Hub still allows is for a run. Ask before looking around."""
+        if self._ask:
+            self._http.budget.check(self.endpoint)
+
+    def list_kernels(self, author: str | None = "kernels-community", *, keep: float = 0) -> list[KernelRepo]:
+        """Return the kernel repositories of an organization or user, None: of all, in the Hub's order."""
+        params = {"author": author, "limit": 1000} if author else {"limit": 1000}
+        pages = self._http.pages("/api/kernels", Subject(), params, keep=keep, ask=self._ask)
         return [self._repo(item) for page in pages for item in page]
 
-    def revisions(self, repo: str, *, dates: bool = False) -> list[KernelRevision]:
+    def revisions(self, repo: str, *, dates: bool = False, keep: float = 0) -> list[KernelRevision]:
         """Return version branches (newest first), then other branches, then tags.
 
         `dates` also asks for the date and title of each commit, one request for each.
         """
-        reply = self._http.get(f"{_api(repo)}/refs", Subject(repo))
+        reply = self._get(f"{_api(repo)}/refs", Subject(repo), _Refs, keep)
         refs: _Refs = self._http.decode(reply, _Refs)
         if not all(_COMMIT.fullmatch(ref.target_commit) for ref in (*refs.branches, *refs.tags)):
             raise self._http.garbage(reply, "a targetCommit is not a commit")
@@ -165,22 +183,29 @@ class Hub:
             for ref in refs_of_kind
         ]
         found.sort(key=_age)
-        return self._side_by_side(self._dated, found) if dates else found
+        return self.side_by_side(self._dated, found) if dates else found
 
     def commits(self, repo: str, revision: str) -> list[KernelRevision]:
         """Return the newest commits of `revision` (the first page of what the Hub tells), newest first."""
-        reply = self._http.get(_api(repo, "commits", revision), Subject(repo, revision))
+        keep = FOREVER if is_commit(revision) else 0
+        reply = self._get(_api(repo, "commits", revision), Subject(repo, revision), list[_Commit], keep)
         commits: list[_Commit] = self._http.decode(reply, list[_Commit])
         return [
             KernelRevision(repository=repo, name=it.id, commit=it.id, kind="commit", date=it.date, title=it.title)
             for it in commits
         ]
 
-    def commit_of(self, repo: str, revision: str) -> str:
-        """Return the commit (40 hex digits) that a branch, tag or commit stands for."""
-        reply = self._http.get(_api(repo, "revision", revision), Subject(repo, revision))
+    def commit_of(self, repo: str, revision: str, *, keep: float = 0) -> str:
+        """Return the commit (40 hex digits) that a branch, tag or commit stands for; of a commit nobody is asked."""
+        if is_commit(revision):
+            return revision
+        names = (revision, revision.removeprefix("refs/heads/"), revision.removeprefix("refs/tags/"))
+        refs = self.revisions(repo, keep=keep)
+        if known := next((ref.commit for ref in refs if ref.name in names), None):
+            return known
+        reply = self._get(_api(repo, "revision", revision), Subject(repo, revision), _Info, keep)
         info: _Info = self._http.decode(reply, _Info)
-        if not _COMMIT.fullmatch(info.sha):
+        if not is_commit(info.sha):
             raise self._http.garbage(reply, "its sha is not a commit")
         return info.sha
 
@@ -189,31 +214,36 @@ class Hub:
 
         `called` is what an error calls the revision, where the person named a branch and this is its commit.
         """
-        key = (repo, revision)
-        if key in self._variants:
-            return list(self._variants[key])
         subject = Subject(repo, called or revision)
         params = {"recursive": "false", "expand": "false"}
-        pages = self._http.pages(_api(repo, "tree", revision) + "/build", subject, params)
+        path, keep = _api(repo, "tree", revision) + "/build", FOREVER if is_commit(revision) else 0
+        pages = self._http.pages(path, subject, params, keep=keep, ask=self._ask)
         entries = [entry for page in pages for entry in page if entry.get("type") == "directory"]
-        names = sorted(str(entry.get("path", "")).rpartition("/")[2] for entry in entries)
-        if _COMMIT.fullmatch(revision):
-            self._variants[key] = names
-        return list(names)
+        return sorted(str(entry.get("path", "")).rpartition("/")[2] for entry in entries)
 
     def metadata(self, repo: str, revision: str, variant: str) -> bytes:
-        """Return a variant's metadata.json as it is on the Hub."""
-        folder = f"/kernels/{check_repository(repo)}/resolve/{_quoted(revision)}/build/{_quoted(variant)}"
+        """Return a variant's metadata.json as it is on the Hub; that of a commit is asked for once."""
+        path = f"build/{_quoted(variant)}/metadata.json"
         subject = Subject(repo, revision, missing="no_metadata", variant=variant)
-        return self._http.get(f"{folder}/metadata.json", subject).body
+        return self._file(repo, revision, path, subject)
 
-    def is_trusted(self, publisher: str) -> bool:
+    def card(self, repo: str, revision: str) -> str:
+        """Return the text of a repository's README.md, an empty one where it has none."""
+        try:
+            text = self._file(repo, revision, "README.md", Subject(repo, revision))
+        except HubError as error:
+            if error.kind == "no_build":  # what is missing is the file
+                return ""
+            raise
+        return text.decode("utf-8", "replace")
+
+    def is_trusted(self, publisher: str, *, keep: float = 0) -> bool:
         """Return whether the Hub calls an organization a trusted kernel publisher; a user is none.
 
         kernels loads from no other without `trust_remote_code` (transformers: `allow_all_kernels`).
         """
         try:
-            reply = self._http.get(f"/api/organizations/{_quoted(publisher)}/overview", Subject())
+            reply = self._get(f"/api/organizations/{_quoted(publisher)}/overview", Subject(), dict[str, Any], keep)
         except HubError as error:
             if error.kind == "not_found":
                 return False
@@ -231,25 +261,44 @@ class Hub:
         `on_each` is called from other threads as soon as one is known. When the Hub is out of reach or
         refuses more requests, those that were not yet sent get the same error.
         """
+        pairs = list(dict.fromkeys(wanted))
+        return dict(zip(pairs, self.each(lambda pair: self.variants(*pair), pairs, on_each=on_each), strict=True))
+
+    def each(
+        self,
+        ask: Callable[[T], R],
+        wanted: list[T],
+        *,
+        on_each: Callable[[T, R | HubError], None] | None = None,
+    ) -> list[R | HubError]:
+        """Return what `ask` gives for each, or its error in the place; see `builds_side_by_side`."""
         over: list[HubError] = []
 
-        def ask(pair: tuple[str, str]) -> list[str] | HubError:
+        def one(item: T) -> R | HubError:
             try:
-                found: list[str] | HubError = over[0] if over else self.variants(*pair)
+                found: R | HubError = over[0] if over else ask(item)
             except HubError as error:
                 if error.kind in _HOPELESS:
                     over.append(error)
                 found = error
             if on_each:
-                on_each(pair, found)
+                on_each(item, found)
             return found
 
-        pairs = list(dict.fromkeys(wanted))
-        return dict(zip(pairs, self._side_by_side(ask, pairs), strict=True))
+        return self.side_by_side(one, wanted)
 
-    def _side_by_side(self, ask: Callable[[T], R], wanted: list[T]) -> list[R]:
+    def side_by_side(self, ask: Callable[[T], R], wanted: list[T]) -> list[R]:
+        """Return what `ask` gives for each, asked from as many threads as the Hub gets requests at once."""
         with ThreadPoolExecutor(MAX_REQUESTS, thread_name_prefix="hub") as pool:
             return list(pool.map(ask, wanted))
+
+    def _get(self, path: str, subject: Subject, kind: Any, keep: float) -> Reply:
+        return self._http.get(path, subject, kind=kind, keep=keep, ask=self._ask)
+
+    def _file(self, repo: str, revision: str, path: str, subject: Subject) -> bytes:
+        keep = FOREVER if is_commit(revision) else 0
+        url = f"/kernels/{check_repository(repo)}/resolve/{_quoted(revision)}/{path}"
+        return self._get(url, subject, Any, keep).body
 
     def _dated(self, revision: KernelRevision) -> KernelRevision:
         """Return `revision` with the date and title of its commit."""
@@ -268,6 +317,11 @@ class Hub:
             likes=_typed(item, "likes", int),
             gated=_typed(item, "gated", (str, bool)),
         )
+
+
+def is_commit(revision: str) -> bool:
+    """Return whether a revision is a full commit id."""
+    return _COMMIT.fullmatch(revision) is not None
 
 
 def check_repository(repo: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -23,6 +22,7 @@ HUB_ERROR_KINDS = (
     "unreachable",
     "garbage",
     "offline",
+    "not_asked",
 )
 
 _CHECK_ENDPOINT = "Check HF_ENDPOINT; a proxy or a login page may answer in the Hub's place."
@@ -73,6 +73,11 @@ def offline() -> HubError:
     )
 
 
+def not_asked() -> HubError:
+    """Return the error for something that is looked for among kept answers alone, and is not there."""
+    return HubError("not_asked", "The Hub was not asked yet", "No answer about this was kept.", "Ask again.")
+
+
 def unsendable_token() -> HubError:
     """Return the error for a token that does not fit into an HTTP header."""
     return HubError(
@@ -91,8 +96,6 @@ def refusal(reply: Reply, subject: Subject, endpoint: str) -> HubError:
     """
     code = reply.headers.get("x-error-code")
     said = plain_line(reply.headers.get("x-error-message", ""))
-    if reply.status == 429:
-        return _rate_limited(reply, endpoint)
     if reply.status >= 500:
         return _unavailable(reply, endpoint)
     if said == "Invalid credentials in Authorization header":
@@ -108,11 +111,9 @@ def refusal(reply: Reply, subject: Subject, endpoint: str) -> HubError:
     return garbage(endpoint, reply.url, f"status {reply.status} {said}")
 
 
-def _rate_limited(reply: Reply, endpoint: str) -> HubError:
-    # The Hub names the seconds in either header: Retry-After: 30, or RateLimit: "api";r=0;t=30
-    after = re.fullmatch(r"\s*(\d+)\s*", reply.headers.get("retry-after", ""))
-    seconds = after or re.search(r";\s*t\s*=\s*(\d+)", reply.headers.get("ratelimit", ""))
-    wait = f"It says to wait {seconds[1]} s." if seconds else "It does not say for how long."
+def rate_limited(endpoint: str, seconds: float | None) -> HubError:
+    """Return the error for a Hub that takes no more requests for a number of seconds (None: it does not say)."""
+    wait = "It does not say for how long." if seconds is None else f"It says to wait {seconds:.0f} s."
     return HubError(
         "rate_limited",
         "The Hub refuses more requests for now (429)",

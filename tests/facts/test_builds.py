@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kerneltui.errors import HubError, UsageError
-from kerneltui.facts.builds import judge, judge_repository, local_kernels, system_values
+from kerneltui.facts.builds import judge, judge_commit, judge_repository, local_kernels, system_values
 from kerneltui.facts.hub import Hub, KernelBuild, KernelMetadata
 from kerneltui.facts.server import Gpu, Libraries, Server, Torch
 from kerneltui.interpreter import Asker
@@ -225,10 +225,20 @@ def test_no_build_is_told_of_the_branch_not_of_its_commit(hub: LoopbackHub, aske
 def test_requests_for_one_build(hub: LoopbackHub, asker: Asker) -> None:
     judge(asker, Hub(hub.url), FLASH, "v2", H200)
     assert [request for request in hub.requests if "agent-harnesses" not in request] == [
-        f"GET /api/kernels/{FLASH}/revision/v2",
+        f"GET /api/kernels/{FLASH}/refs",
         f"GET /api/kernels/{FLASH}/tree/{V2}/build?recursive=false&expand=false",
         f"GET /kernels/{FLASH}/resolve/{V2}/build/torch211-cxx11-cu130-x86_64-linux/metadata.json",
     ]
+
+
+def test_the_commit_of_a_pin_is_not_asked_for(hub: LoopbackHub, asker: Asker) -> None:
+    client = Hub(hub.url)
+    assert judge_commit(asker, client, FLASH, V2, client.commit_of(FLASH, V2), H200, metadata=False).metadata is None
+    assert [request for request in hub.requests if "agent-harnesses" not in request] == [
+        f"GET /api/kernels/{FLASH}/tree/{V2}/build?recursive=false&expand=false",
+    ]
+    with_metadata = judge(asker, client, FLASH, V2, H200)
+    assert judge_commit(asker, client, FLASH, V2, V2, H200, metadata=False) == with_metadata  # it was kept
 
 
 def test_all_revisions_of_a_repository(hub: LoopbackHub, asker: Asker) -> None:

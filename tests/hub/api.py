@@ -52,10 +52,19 @@ def answer(request: Request) -> Answer:
         if match := re.fullmatch(pattern, request.path):
             found = {name: unquote(value) for name, value in match.groupdict(default="").items()}
             try:
-                return endpoint(request, **found)
+                return _unless_known(request, endpoint(request, **found))
             except _RefusedError as refused:
                 return refused.answer
     return _error(404, "Sorry, we can't find the page you are looking for.")
+
+
+def _unless_known(request: Request, made: Answer) -> Answer:
+    """Answer 304 where the client has the same JSON already."""
+    if made.status != 200 or "json" not in made.headers.get("Content-Type", ""):
+        return made
+    tag = f'W/"{hashlib.sha1(made.body).hexdigest()}"'
+    made.headers["ETag"] = tag
+    return Answer(304, {"ETag": tag}) if request.headers.get("If-None-Match") == tag else made
 
 
 def _json(value: Any, **headers: str) -> Answer:

@@ -8,7 +8,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -44,14 +44,15 @@ class LoopbackHub:
     """A Hub on 127.0.0.1 with all repositories of `kernels_community.json`; a context manager.
 
     `requests` holds "METHOD path?query" of every request in order. `most_at_once` tells how many there were
-    at the same time. `users` maps tokens to those whom they belong to. `page_size` is the most items that a
-    list answers with. `home` is where `environment` puts HF_HOME.
+    at the same time; `on_answer` gets the status of each answer. `users` maps tokens to those whom they belong
+    to. `page_size` is the most items that a list answers with. `home` is where `environment` puts HF_HOME.
     """
 
     def __init__(self, home: Path, port: int = 0) -> None:
         self.home = home
         self.page_size = 1000
         self.requests: list[str] = []
+        self.on_answer: Callable[[int], None] = lambda status: None
         self.most_at_once = 0
         self._at_once = 0
         self._lock = threading.Lock()
@@ -189,6 +190,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._send(api.answer(request), fault)
 
     def _send(self, answer: api.Answer, fault: Fault) -> None:
+        self.server.hub.on_answer(answer.status)
         body = answer.body if fault.body is None else fault.body
         self.send_response_only(answer.status)
         for name, value in answer.headers.items():
