@@ -71,3 +71,15 @@ def decide(names):
     trace = resolve_variants([parse_variant(name) for name in names])[1]
     return [[it.variant.variant_str, getattr(it, "reason", None)] for it in trace]
 """
+
+
+def grid() -> list[dict[str, Any]]:
+    """Return torch 2.8 to 2.14 on every backend and processor, also those that nobody has published builds for."""
+    backends = ("cu126", "cu128", "cu130", "cu132", "cpu", "rocm71", "rocm72", "xpu20253", "xpu20260", "metal")
+    found = []
+    for minor in range(8, 15):
+        for backend in backends:
+            for machine in ("x86_64", "aarch64"):
+                mac = {"os": "darwin", "cxx11_abi": None, "macos": "26.1"} if backend == "metal" else {}
+                found.append({**LINUX, "backend": backend, "torch": f"2.{minor}", "machine": machine, **mac})
+    return found

@@ -14,7 +14,7 @@ from kerneltui.worker import kernels_adapter
 from tests.hub import LoopbackHub, machine_variant
 from tests.hub.process import run_python
 from tests.hub.repositories import METADATA, kernel_repositories
-from tests.worker.systems import MORE_NAMES, PATCH, SYSTEMS
+from tests.worker.systems import MORE_NAMES, PATCH, SYSTEMS, grid
 
 CPU = SYSTEMS["CPU, torch 2.13"]
 H200 = SYSTEMS["CUDA 13.0, torch 2.11"]
@@ -74,6 +74,60 @@ def test_decisions_are_those_of_kernels(title: str, kernels_own: dict[str, list[
     assert ours == theirs
     assert [name for name in ours if ours[name] is None] == [name for name in theirs if theirs[name] is None]
     assert sorted(ours) == all_names()
+
+
+PUBLIC = (
+    PATCH
+    + """
+systems, wanted = arguments
+decided = []
+for system in systems:
+    become(system)
+    for repository, branch in wanted:
+        trace = kernels.get_kernel_variants(repository, revision=branch)
+        decided.append([[it.variant.variant_str, getattr(it, "reason", None)] for it in trace])
+print(json.dumps(decided))
+"""
+)
+
+
+def differences(systems: list[dict[str, Any]], tmp_path: Path) -> tuple[int, list[Any]]:
+    """Return how many decisions of the public `get_kernel_variants` were compared, and where ours differ.
+
+    kernels runs in a process whose backend, platform and torch version are those of each system, against the loopback
+    Hub with every list of variants of the data file.
+    """
+    with LoopbackHub(tmp_path) as hub:
+        lists: dict[tuple[str, ...], tuple[str, str]] = {}
+        for repository in hub.repositories.values():
+            for branch, history in repository.branches.items():
+                names = sorted({path.split("/")[1] for path in history[0].files if path.startswith("build/")})
+                if names:
+                    lists.setdefault(tuple(names), (repository.id, branch))
+        theirs = iter(run_python(PUBLIC, hub, systems, list(lists.values())))
+    compared, wrong = 0, list[Any]()
+    for system in systems:
+        for listed in lists:
+            ours = [[it["variant"], it["reason"]] for it in kernels_adapter.variants(list(listed), system)]
+            decided = next(theirs)
+            compared += len(decided)
+            same = sorted(ours) == sorted(decided)  # kernels does not rank those that it refuses
+            if not same or [it for it in ours if not it[1]] != [it for it in decided if not it[1]]:
+                wrong.append((system, listed, ours, decided))
+    return compared, wrong
+
+
+def test_no_difference_from_the_public_answer_on_some_systems(tmp_path: Path) -> None:
+    compared, wrong = differences(grid()[::17], tmp_path)
+    assert (compared > 2000, wrong) == (True, [])
+
+
+@pytest.mark.full
+def test_no_difference_from_the_public_answer_on_any_system(tmp_path: Path) -> None:
+    systems = grid()
+    compared, wrong = differences(systems, tmp_path)
+    print(f"{len(systems)} systems, {compared} decisions, {len(wrong)} lists that differ")
+    assert (len(systems), compared > 40_000, wrong) == (140, True, [])
 
 
 def test_best_first() -> None:
