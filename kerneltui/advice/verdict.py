@@ -12,7 +12,7 @@ from kerneltui.advice import known
 from kerneltui.advice.finding import Finding, Severity
 from kerneltui.advice.rules import judge
 from kerneltui.advice.situation import Situation
-from kerneltui.facts.attention import AttentionChoice, resolve_attention
+from kerneltui.facts.attention import AttentionChoice, device_type, resolve_attention
 from kerneltui.facts.hub import KernelBuild
 from kerneltui.facts.packages import kernels_usable
 from kerneltui.facts.server import Libraries
@@ -73,8 +73,9 @@ def try_attention(
     `kerneltui.assess.with_attention` asks the Hub.
     """
     libraries = situation.server.libraries
+    server = situation.server
     choice = (
-        resolve_attention(asked, libraries, situation.model, kernels_usable(situation.server))
+        resolve_attention(asked, libraries, situation.model, kernels_usable(server), device_type(server.torch))
         if libraries
         else AttentionChoice(asked=asked, implementation=asked, kind="unknown")
     )

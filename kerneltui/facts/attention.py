@@ -6,7 +6,7 @@ import re
 from typing import Literal
 
 from kerneltui.facts.model import ModelFacts
-from kerneltui.facts.server import Libraries
+from kerneltui.facts.server import Libraries, Torch
 from kerneltui.records import Record
 
 # transformers.integrations.hub_kernels.is_kernel, held against it by a contract test.
@@ -35,10 +35,24 @@ class AttentionChoice(Record):
         return self.kind in ("kernel", "package")
 
 
+def device_type(torch: Torch | None) -> str:
+    """Return what transformers calls the device that a torch was built for: cuda, rocm, xpu, or cpu.
+
+    Source: transformers 5.22.2 `utils.import_utils.get_device_type`; it does not look for a device that is there.
+    """
+    if torch is None or torch.cuda:
+        return "cuda"
+    return "rocm" if torch.hip else "xpu" if torch.xpu else "cpu"
+
+
 def resolve_attention(
-    asked: str | None, libraries: Libraries, model: ModelFacts | None, kernels_usable: bool
+    asked: str | None,
+    libraries: Libraries,
+    model: ModelFacts | None,
+    kernels_usable: bool,
+    device: str = "cuda",
 ) -> AttentionChoice:
-    """Return what transformers makes of `asked` for this model class.
+    """Return what transformers makes of `asked` for this model class, on a torch that was built for `device`.
 
     Source: transformers 5.22.2 `PreTrainedModel._check_and_adjust_attn_implementation` and
     `load_and_register_attn_kernel`; all tables come from the installed version through `libraries`.
@@ -49,7 +63,7 @@ def resolve_attention(
     reasons = [] if name == asked else ["the paged| prefix is dropped"]
     # transformers judges the name for the model, and what came of it again for the model inside it.
     for _ in range(2):
-        name = _replaced(name, libraries, model, kernels_usable, reasons)
+        name = _replaced(name, libraries, model, kernels_usable, device, reasons)
     reason = "; ".join(dict.fromkeys(reasons)) or None
     if _HUB_KERNEL.search(name):
         return _kernel(asked, name, libraries, reason)
@@ -60,11 +74,22 @@ def resolve_attention(
     return AttentionChoice(asked=asked, implementation=name, kind=kind, reason=reason)
 
 
+def default_branch(repository: str, libraries: Libraries) -> tuple[str, str]:
+    """Return the branch that transformers takes of a kernel when no revision is named, and why.
+
+    Source: transformers 5.22.2 `integrations.hub_kernels.get_attn_kernel_version`, with the table of the installed one.
+    """
+    number = libraries.attention_versions.get(repository)
+    if number is not None:
+        return f"v{number}", f"the installed transformers names version {number} (FLASH_ATTN_KERNEL_VERSIONS)"
+    return "v1", "the installed transformers does not name it in FLASH_ATTN_KERNEL_VERSIONS, and then takes version 1"
+
+
 def _replaced(
-    name: str, libraries: Libraries, model: ModelFacts | None, kernels_usable: bool, reasons: list[str]
+    name: str, libraries: Libraries, model: ModelFacts | None, kernels_usable: bool, device: str, reasons: list[str]
 ) -> str:
     """Return what stands for `name` after the class's own list and the table of stand-ins; adds to `reasons`."""
-    swapped = _compatible(name, libraries, model)
+    swapped = _compatible(name, libraries, model, device)
     if swapped:
         reasons.append(f"{name} is not among the implementations that this model's class allows")
         name = swapped
@@ -86,32 +111,32 @@ def _default(model: ModelFacts | None) -> AttentionChoice:
     )
 
 
-def _compatible(name: str, libraries: Libraries, model: ModelFacts | None) -> str | None:
+def _compatible(name: str, libraries: Libraries, model: ModelFacts | None, device: str) -> str | None:
     """Return the implementation that replaces `name` for a model class with a closed list, or None."""
     allowed = model.compatible_flash if model else None
     if not allowed or "flash" not in name or name in allowed:
         return None
-    cuda = [
+    fitting = [
         candidate
         for candidate in allowed
-        if "cuda" in libraries.attention_devices.get(libraries.attention_fallbacks.get(candidate, candidate), ("cuda",))
+        if device in libraries.attention_devices.get(libraries.attention_fallbacks.get(candidate, candidate), (device,))
     ]
-    return (cuda or list(allowed))[0]
+    return (fitting or list(allowed))[0]
 
 
 def _kernel(asked: str, name: str, libraries: Libraries, reason: str | None) -> AttentionChoice:
     repository, _, revision = name.partition(":")[0].partition("@")
     repository, revision = repository.strip(), revision.strip()
+    branch, _ = default_branch(repository, libraries)
     if not revision:
-        number = libraries.attention_versions.get(repository, 1)
-        default = f"no revision is named, so transformers takes branch v{number}"
+        default = f"no revision is named, so transformers takes branch {branch}"
         reason = f"{reason}; {default}" if reason else default
     return AttentionChoice(
         asked=asked,
         implementation=name,
         kind="kernel",
         repository=repository,
-        revision=revision or f"v{number}",
+        revision=revision or branch,
         pinned=bool(revision),
         reason=reason,
     )

@@ -75,8 +75,13 @@ class Settings(Record):
 
     @property
     def attention(self) -> str | None:
-        """The attention implementation that is asked for."""
+        """The attention implementation that is asked for; of a mapping by sub-model that of the text model.
+
+        Source: transformers 5.22.2 `PreTrainedModel.set_attn_implementation`; "" stands for the model itself.
+        """
         found = self.model_kwargs.get("attn_implementation", self.values.get("attn_implementation"))
+        while isinstance(found, dict):
+            found = found.get("text_config", found.get(""))
         return found if isinstance(found, str) else None
 
     def with_attention(self, asked: str) -> Settings:

@@ -32,6 +32,7 @@ def resolve(kind: str, asked: str | None) -> dict[str, Any]:
     import transformers
     from transformers import modeling_flash_attention_utils as flash
     from transformers.integrations import hub_kernels
+    from transformers.utils.import_utils import get_device_type
 
     from kerneltui.worker.transformers_adapter import _facts
 
@@ -48,11 +49,13 @@ def resolve(kind: str, asked: str | None) -> dict[str, Any]:
     flash._loaded_implementation = None
     config = tiny_config(kind)
     facts = _facts(config)
+    device = get_device_type()
     try:
         model = getattr(transformers, kind)._from_config(config, attn_implementation=asked)
     except (ValueError, ImportError) as error:
-        return {"facts": facts, "error": str(error)}
-    return {"facts": facts, "implementation": model.config._attn_implementation, "loaded": loaded[-1:]}
+        return {"facts": facts, "error": str(error), "device": device}
+    used = model.config._attn_implementation
+    return {"facts": facts, "implementation": used, "loaded": loaded[-1:], "device": device}
 
 
 def tiny_config(kind: str) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from kerneltui.facts.attention import device_type, resolve_attention
+from kerneltui.facts.server import Torch
 from tests.advice.situations import (
     BLOOM,
     COMMUNITY,
@@ -16,7 +18,9 @@ from tests.advice.situations import (
     blocks,
     changes,
     findings,
+    make_libraries,
     make_server,
+    make_situation,
 )
 
 VLLM = f"{COMMUNITY}/vllm-flash-attn3"
@@ -119,6 +123,42 @@ def test_model_init_kwargs_is_changed_where_it_decides() -> None:
     given = {"model_init_kwargs": {"attn_implementation": "sdpa", "use_cache": False}, "attn_implementation": "eager"}
     finding = findings(model=GEMMA2, given=given)["attention.no_sdpa"]
     assert changes(finding) == [{"model_init_kwargs": {"attn_implementation": "eager", "use_cache": False}}]
+
+
+@pytest.mark.parametrize(
+    ("asked", "taken"),
+    [
+        ({"": "sdpa", "vision_config": "eager"}, "sdpa"),
+        ({"": "eager", "text_config": "sdpa"}, "sdpa"),
+        ({"text_config": {"": "sdpa", "inner_config": "eager"}}, "sdpa"),
+        ({"vision_config": "sdpa"}, None),
+    ],
+)
+def test_of_a_mapping_by_sub_model_that_of_the_text_model_counts(asked: dict[str, object], taken: str | None) -> None:
+    given = {"model_init_kwargs": {"attn_implementation": asked}}
+    assert make_situation(given=given).settings.attention == taken
+    assert blocks(model=GEMMA2, given=given) == ({"attention.no_sdpa"} if taken else set())
+
+
+@pytest.mark.parametrize(
+    ("torch", "device"),
+    [
+        (Torch(version="2.13.0", cuda="13.0"), "cuda"),
+        (Torch(version="2.13.0", hip="7.1"), "rocm"),
+        (Torch(version="2.13.0", xpu="20250301"), "xpu"),
+        (Torch(version="2.13.0"), "cpu"),
+        (None, "cuda"),
+    ],
+)
+def test_a_class_that_swaps_takes_what_is_built_for_the_device_of_torch(torch: Torch | None, device: str) -> None:
+    assert device_type(torch) == device
+    both = msgspec.structs.replace(GPT_OSS, compatible_flash=(VLLM, f"{COMMUNITY}/aiter-flash-attn"))
+    libraries = make_libraries()
+    libraries = msgspec.structs.replace(
+        libraries, attention_devices={VLLM: ("cuda",), f"{COMMUNITY}/aiter-flash-attn": ("rocm",)}
+    )
+    choice = resolve_attention(f"{COMMUNITY}/flash-attn2@v2", libraries, both, True, device)
+    assert (choice.repository, choice.pinned) == (f"{COMMUNITY}/aiter-flash-attn" if device == "rocm" else VLLM, False)
 
 
 def test_model_init_kwargs_of_the_command_line_is_json() -> None:

@@ -51,7 +51,7 @@ def test_names_become_what_transformers_makes_of_them(transformers: dict[str, An
     wrong = []
     for (kind, asked), real in zip(CASES, transformers["cases"], strict=True):
         model = from_builtins(real["facts"], ModelFacts, "the facts")
-        choice = resolve_attention(asked, libraries, model, kernels_usable=True)
+        choice = resolve_attention(asked, libraries, model, kernels_usable=True, device=real["device"])
         if "error" in real:
             # The names of builtin attention that the class lacks are for a rule, not for the table of names.
             agrees = choice.kind == "unknown" or _class_refuses(choice.implementation, model)
