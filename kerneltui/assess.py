@@ -11,8 +11,9 @@ from kerneltui.advice import rules
 from kerneltui.advice.assessment import Assessment, Attention, WillRun
 from kerneltui.advice.situation import Situation
 from kerneltui.errors import HubError, KerneltuiError, UsageError
-from kerneltui.facts.attention import AttentionChoice, resolve_attention
-from kerneltui.facts.builds import judge, judge_repository, local_kernels
+from kerneltui.facts.attention import AttentionChoice, device_type, resolve_attention
+from kerneltui.facts.builds import judge, judge_cached, judge_repository, local_kernels
+from kerneltui.facts.cached import cache_folder, cached_kernels
 from kerneltui.facts.hub import Hub
 from kerneltui.facts.local_data import check_local_data
 from kerneltui.facts.model import ModelFacts, read_model
@@ -83,6 +84,7 @@ def with_attention(
         alternatives=None,
         trusted=None,
         similar=None,
+        cached=None,
         unknown={name: why for name, why in situation.unknown.items() if name not in ("local_kernel", "trust")},
     )
     return _with_kernel(changed, asker, hub, on_progress or (lambda text: None))
@@ -132,7 +134,7 @@ def _attention(settings: Settings, server: Server, model: ModelFacts | None) -> 
     asked, libraries = settings.attention, server.libraries
     if libraries is None:
         return AttentionChoice(asked=asked, implementation=asked or "sdpa", kind="unknown")
-    return resolve_attention(asked, libraries, model, kernels_usable(server))
+    return resolve_attention(asked, libraries, model, kernels_usable(server), device_type(server.torch))
 
 
 def _with_kernel(situation: Situation, asker: Asker, hub: Hub, tell: ProgressCallback) -> Situation:
@@ -155,11 +157,25 @@ def _with_kernel(situation: Situation, asker: Asker, hub: Hub, tell: ProgressCal
     else:
         situation = _with_trust(msgspec.structs.replace(situation, build=build), hub, choice.repository)
     local = situation.build is not None and situation.build.source == "local"
+    if situation.offline and not elsewhere and not local:
+        return _from_cache(situation, asker, server, gpus)
     if not local and rules.wants_alternatives(rules.judge(situation)):
         with contextlib.suppress(HubError):
             others = judge_repository(asker, hub, choice.repository, server, gpus=gpus, elsewhere=elsewhere)
             situation = msgspec.structs.replace(situation, alternatives=tuple(others))
     return situation
+
+
+def _from_cache(situation: Situation, asker: Asker, server: Server, gpus: list[int] | None) -> Situation:
+    """Return the situation of a run that does not ask the Hub: what the cache holds of its kernel decides."""
+    choice = situation.attention
+    held = cached_kernels(cache_folder(situation.plan.environment)).get(str(choice.repository), [])
+    found = next((it for it in held if choice.revision in (it.commit, *it.revisions)), None)
+    if found is None:
+        return msgspec.structs.replace(situation, cached=False)
+    named = (str(choice.repository), str(choice.revision), found.commit, found.path)
+    build = judge_cached(asker, *named, server, gpus=gpus)
+    return msgspec.structs.replace(situation, build=build, build_error=None, cached=found.whole)
 
 
 def _indices(situation: Situation) -> list[int] | None:

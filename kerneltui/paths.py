@@ -30,6 +30,11 @@ def cache_directory() -> Path:
     return platformdirs.user_cache_path("kerneltui")
 
 
+def hub_answers() -> Path:
+    """Return the directory of the Hub's answers that are kept between calls; it may not exist yet."""
+    return cache_directory() / "hub"
+
+
 def check_run_name(name: str) -> str:
     """Return `name` if it can be the name of a run's directory; raises UsageError.
 

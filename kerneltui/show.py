@@ -14,10 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from kerneltui.advice.assessment import WillRun
-from kerneltui.advice.build_verdict import build_verdict
 from kerneltui.advice.finding import SIGNS, Severity
-from kerneltui.facts.hub import KernelBuild, KernelRepo
-from kerneltui.facts.server import Server
+from kerneltui.fetch import Fetched, gigabytes
 from kerneltui.runs.find import Elsewhere
 from kerneltui.runs.view import RunView
 from kerneltui.text import plain_line
@@ -27,10 +25,13 @@ PHASE_SIGNS = {
 }  # fmt: skip
 
 
-def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str | None]], *, right: str = "") -> list[str]:
+def table_lines(
+    headings: Sequence[str], rows: Sequence[Sequence[str | None]], *, right: str = "", width: int | None = None
+) -> list[str]:
     """Return aligned lines for a table; a None is shown as a dash. `right` names right-aligned headings, by spaces.
 
-    Wide characters (Chinese, emoji) keep the columns aligned. Text is made plain.
+    Lines are cut at `width` cells (None: the terminal's). Wide characters (Chinese, emoji) keep the columns aligned.
+    Text is made plain.
     """
     table = Table(box=None, pad_edge=False, show_header=any(headings), header_style="")
     for heading in headings:
@@ -38,13 +39,13 @@ def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str | None]], *
     for row in rows:
         table.add_row(*(Text("–" if cell is None else plain_line(cell)) for cell in row))
     output = StringIO()
-    Console(file=output, width=max(60, _width()), color_system=None).print(table)
+    Console(file=output, width=max(60, width or terminal_width()), color_system=None).print(table)
     return [line.rstrip() for line in output.getvalue().splitlines()]
 
 
-def _width() -> int:
-    """Return the terminal's columns; wide where there is none, as in a file or a pipe."""
-    return shutil.get_terminal_size((200, 24)).columns
+def terminal_width(otherwise: int = 200) -> int:
+    """Return the terminal's columns; `otherwise` where there is none, as in a file or a pipe."""
+    return shutil.get_terminal_size((otherwise, 24)).columns
 
 
 # From how many columns on a column of the list of runs is shown: name, state and step always are.
@@ -58,7 +59,7 @@ def run_lines(views: Sequence[RunView], directory: Path) -> list[str]:
     """Return the list of runs, each with its state; failed ones with their reason."""
     if not views:
         return [f"No runs in {directory}. `kerneltui demo` makes one; `kerneltui launch` starts your own."]
-    width = _width()
+    width = terminal_width()
     kept = [number for number, least in enumerate(RUN_COLUMNS.values()) if width >= least]
     rows = [[row[number] for number in kept] for row in map(run_row, views)]
     headings = [list(RUN_COLUMNS)[number] for number in kept]
@@ -78,7 +79,9 @@ def elsewhere_lines(places: Sequence[Elsewhere]) -> list[str]:
 
 def _wrapped(text: str, indent: str) -> list[str]:
     """Return text on lines that fit the terminal; those after the first are indented."""
-    return textwrap.wrap(text, max(40, min(_width(), 110)), subsequent_indent=indent, break_long_words=False) or [text]
+    return textwrap.wrap(
+        text, max(40, min(terminal_width(), 110)), subsequent_indent=indent, break_long_words=False
+    ) or [text]
 
 
 def run_notes(view: RunView) -> list[tuple[Severity, str]]:
@@ -153,31 +156,23 @@ def _plain_indented(line: str) -> str:
     return " " * indent + plain_line(line)
 
 
-def repository_lines(repositories: Sequence[KernelRepo]) -> list[str]:
-    """Return the list of kernel repositories, most downloaded first."""
+def fetched_lines(fetched: Fetched) -> list[str]:
+    """Return one line for each thing that is in the cache now, and how to start without a network."""
+    if not fetched.parts:
+        return ["Nothing to fetch: all that this run needs is on this disk."]
     rows = [
-        (repo.id, _number(repo.downloads), _number(repo.likes), (repo.last_modified or "")[:10] or None)
-        for repo in sorted(repositories, key=lambda repo: -(repo.downloads or 0))
+        (
+            "✔",
+            part.kind,
+            f"{part.name}@{part.revision}" if part.revision else part.name,
+            part.commit[:8] if part.commit else "",
+            gigabytes(part.size) if part.size else "was there" if part.size == 0 else "",
+        )
+        for part in fetched.parts
     ]
-    return table_lines(("repository", "downloads", "likes", "changed"), rows, right="downloads likes")
+    return [*table_lines(("", "", "", "", ""), rows), "It starts without a network now: HF_HUB_OFFLINE=1"]
 
 
-def build_lines(builds: Sequence[KernelBuild], server: Server) -> list[str]:
-    """Return one line a revision: what is known of its build on this server, or why nothing loads.
-
-    A single revision comes with kernels' own reason for each variant that it refuses.
-    """
-    rows = []
-    for build in builds:
-        severity, reason = build_verdict(build, server)
-        sign = SIGNS[severity or "ready"]
-        rows.append((sign, f"{build.repository}@{build.revision}", build.commit[:8], reason))
-    lines = table_lines(("", "revision", "commit", "on this server"), rows)
-    if len(builds) == 1:
-        refused = [decision for decision in builds[0].decisions if decision.reason]
-        lines += ["", *(f"    {plain_line(f'{it.variant}: {it.reason}')}" for it in refused)]
-    return lines
-
-
-def _number(value: int | None) -> str | None:
+def number(value: int | None) -> str | None:
+    """Return a count with its digits in groups of three, None for None."""
     return None if value is None else f"{value:,}".replace(",", " ")

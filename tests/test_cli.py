@@ -110,7 +110,10 @@ def test_the_report_of_a_server_can_be_read_back(tmp_path: Path) -> None:
     ("arguments", "code", "keys"),
     [
         (["runs", "--json"], 0, ["elsewhere", "runs"]),
-        (["kernels", "--json"], 0, ["repositories"]),
+        (["kernels", "--json"], 0, ["endpoint", "error", "repositories"]),
+        (["kernels", "kernels-community/relu", "--json"], 0, ["card", "commits", "revisions", "row"]),
+        (["kernels", "kernels-community/nope", "--json"], 1, None),
+        (["kernels", "kernels-community/relu", "--all"], 2, None),
         (["kernels", "a/b/c", "--json"], 2, None),
         (["runs", "--runs-dir", "server.txt", "--json"], 1, None),
         (["nothing"], 2, None),

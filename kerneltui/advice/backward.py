@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kerneltui.advice import known
-from kerneltui.advice.build_verdict import cpu_backward
 from kerneltui.advice.finding import Finding, Fix, Severity
 from kerneltui.advice.fixes import use_attention, use_native
+from kerneltui.advice.loading import cpu_backward
 from kerneltui.advice.revisions import other_revisions
 from kerneltui.advice.situation import Situation
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
+from kerneltui.advice.catalogue import COMMUNITY as COMMUNITY
+from kerneltui.advice.catalogue import catalogue
 from kerneltui.facts.hub import KernelBuild
 
-COMMUNITY = "kernels-community"
 SOURCES = "https://github.com/huggingface/kernels-community/tree/40d4194f48b6775c4be4776ed08035fabb0e758f"
 FLASH_ATTENTION_2 = f"{COMMUNITY}/flash-attn2"
 FLASH_ATTENTION_4 = f"{COMMUNITY}/flash-attn4"
@@ -23,60 +24,6 @@ class Unfit(NamedTuple):
     why: str
     source: str
 
-
-_NO_VARLEN = "it has no flash_attn_varlen_func, the function that transformers calls"
-
-# Seen in the sources of 2026-08-21.
-_FORWARD_ONLY = {
-    f"{COMMUNITY}/paged-attention": f"it decodes from a key/value cache, has no backward, and {_NO_VARLEN}",
-    f"{COMMUNITY}/sage-attention": f"it is quantized attention for inference, has no backward, and {_NO_VARLEN}",
-    f"{COMMUNITY}/aiter-flash-attn-ck": "it is forward only; aiter-flash-attn has a backward",
-    f"{COMMUNITY}/metal-flash-sdpa": "it has no backward: attention would get no gradient, and nothing would say so",
-    f"{COMMUNITY}/flash-mla": "its arguments have other names than those that transformers gives",
-    f"{COMMUNITY}/sgl-flash-attn3": "it is forward only",
-    "sgl-project/sgl-flash-attn3": "it is forward only",
-    "MiniMaxAI/msa": "it is for inference: no backward was found in it",
-    "kernels-staging/msa": "it is for inference: no backward was found in it",
-}
-_NOT_ATTENTION = (
-    *(
-        "activation",
-        "aiter-kernels",
-        "aiter-rope",
-        "bitsandbytes-mps",
-        "causal-conv1d",
-        "cv-utils",
-        "deep-gemm",
-    ),
-    *(
-        "deformable-detr",
-        "einops",
-        "esmfold2-trimul",
-        "finegrained-fp8",
-        "fla",
-        "flash-attn-ops",
-        "fp8-fbgemm",
-    ),
-    *(
-        "gpt-oss-metal-kernels",
-        "gpt-oss-triton-kernels",
-        "layer-norm",
-        "liger-kernels",
-        "mamba-ssm",
-        "megablocks",
-    ),
-    *("mlx-quantization-metal-kernels", "mlx-rmsnorm", "mra", "natten", "nvfp4-gemm", "punica-sgmv"),
-    *(
-        "quantization-bitsandbytes",
-        "quantization-eetq",
-        "quantization-gptq",
-        "relu",
-        "rmsnorm",
-        "rotary",
-        "rwkv",
-    ),
-    *("scattermoe", "sonic-moe", "tinygrad-rms", "trimul-gpumode", "triton-kernels", "vllm-moe", "yoso"),
-)
 
 # Old repositories of the type "model"; kernels reads the type "kernel" alone since 0.14 (huggingface/trl issue 4514).
 RENAMED = {
@@ -99,18 +46,14 @@ Backward = Literal["good", "broken", "unproven"]
 
 def unfit_for_training(repository: str) -> Unfit | None:
     """Return why a kernel cannot be trained with, None where nothing of that kind is known of it."""
-    owner, _, name = repository.partition("/")
-    if repository in _FORWARD_ONLY:
-        readme = f"{SOURCES}/{name}" if owner == COMMUNITY else f"https://huggingface.co/kernels/{repository}"
-        return Unfit(_FORWARD_ONLY[repository], readme)
-    if owner == COMMUNITY and name in _NOT_ATTENTION:
-        return Unfit(f"it is no attention that transformers can call: {_NO_VARLEN}", f"{SOURCES}/{name}")
-    return None
+    kernel = catalogue().get(repository)
+    return Unfit(kernel.unfit, kernel.source) if kernel and kernel.unfit else None
 
 
 def forward_only() -> tuple[str, ...]:
-    """Return the kernels for attention that cannot be trained with."""
-    return tuple(_FORWARD_ONLY)
+    """Return the kernels that were made for attention and cannot be trained with."""
+    made_for_it = [kernel for kernel in catalogue().values() if kernel.role == "attention" and kernel.unfit]
+    return tuple(kernel.id for kernel in made_for_it if kernel.backward in ("no", "partly"))
 
 
 def has_build_of_v2(torch: str, cuda: str) -> bool:

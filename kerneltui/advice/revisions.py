@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from kerneltui.advice import known
-from kerneltui.advice.build_verdict import load_problem
 from kerneltui.advice.finding import Fix
 from kerneltui.advice.fixes import use_attention, use_native
+from kerneltui.advice.loading import load_problem
 from kerneltui.advice.situation import Situation
 from kerneltui.facts.hub import KernelBuild, KernelMetadata
 from kerneltui.facts.server import AMPERE

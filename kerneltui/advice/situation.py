@@ -22,7 +22,8 @@ class Situation(Record):
     `build` is what the Hub (or LOCAL_KERNELS) has for the chosen kernel; `build_error` the Hub's (kind, message) when
     it did not say. `alternatives` are other revisions of the same repository judged for the same server, newest
     first; `trusted` tells whether the Hub names the kernel's owner a trusted publisher; `similar` is a kernel on the
-    Hub whose name is near to one that it lacks. `data` is the data set as far as its first rows tell. `elsewhere` tells
+    Hub whose name is near to one that it lacks; `cached` whether the cache here holds the kernel whole, looked at only
+    for a run that does not ask the Hub. `data` is the data set as far as its first rows tell. `elsewhere` tells
     that the server is another machine, known by its report: what this one cannot reach, that one may; `differing` has
     the version there and the version here of the packages that are not the same.
     """
@@ -38,6 +39,7 @@ class Situation(Record):
     trusted: bool | None = None
     data: DatasetFacts | None = None
     similar: str | None = None
+    cached: bool | None = None
     elsewhere: bool = False
     differing: dict[str, tuple[str, str]] = {}
     unknown: dict[str, str] = {}
@@ -61,6 +63,12 @@ class Situation(Record):
     def environment(self) -> dict[str, str]:
         """The variables that the run would see, as far as they matter: the server's, then those of the plan."""
         return {**self.server.environment, **self.plan.environment}
+
+    @property
+    def offline(self) -> bool:
+        """Whether the run would not ask the Hub."""
+        values = [self.environment.get(name, "") for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")]
+        return any(value.upper() in ("1", "ON", "YES", "TRUE") for value in values)
 
     @property
     def processes(self) -> int:

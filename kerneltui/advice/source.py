@@ -18,10 +18,12 @@ _NO_ANSWER = ("unreachable", "unavailable", "rate_limited", "garbage")
 _REFUSED = "Until the Hub answers, kernels loads nothing, not even from the cache, so training would fail."
 _CHECK_SKIPPED = {"offline": "While HF_HUB_OFFLINE is set, a kernel loads only if the cache holds it whole."}
 
+_FETCH = "`kerneltui fetch` in the place of `launch` brings it, while the Hub can be asked."
+
 
 def hub_refused(situation: Situation) -> list[Finding]:
     """What the Hub said instead of telling about the kernel."""
-    if situation.build_error is None or situation.build is not None:
+    if situation.build_error is None or situation.build is not None or situation.cached is not None:
         return []
     kind, message = situation.build_error
     title, _, rest = message.partition("\n")
@@ -43,17 +45,24 @@ def hub_refused(situation: Situation) -> list[Finding]:
 
 
 def offline_run(situation: Situation) -> list[Finding]:
-    """A plan may keep the run off the Hub, although this check could ask it."""
-    if situation.build is None or _local(situation) or not _offline(situation):
+    """A run that does not ask the Hub loads a kernel only if the cache holds it whole."""
+    known = situation.build is not None or situation.cached is not None
+    if not known or _local(situation) or not situation.offline or situation.cached:
         return []
+    choice = situation.attention
+    missing = situation.cached is False
+    name = f"{choice.repository}@{choice.revision}"
     return [
         Finding(
-            id="source.offline_run",
-            severity="warn",
-            title=f"The run does not ask the Hub, so {situation.attention.repository} must lie whole in its cache",
-            why=f"{_CHECK_SKIPPED['offline']} What the Hub has was asked from here; the cache was not looked at.",
-            origin="known",
+            id="source.not_cached" if missing else "source.offline_run",
+            severity="block" if missing else "warn",
+            title=f"The run does not ask the Hub, and the cache does not hold {name} whole"
+            if missing
+            else f"The run does not ask the Hub, so {choice.repository} must lie whole in its cache",
+            why=f"{_CHECK_SKIPPED['offline']} " + (_FETCH if missing else "That cache cannot be looked at from here."),
+            origin="asked" if missing else "known",
             source=situation.cite("huggingface_hub", "constants.HF_HUB_OFFLINE"),
+            fixes=(use_native(situation),) if missing else (),
         )
     ]
 
@@ -61,7 +70,7 @@ def offline_run(situation: Situation) -> list[Finding]:
 def trust_not_asked(situation: Situation) -> list[Finding]:
     """The Hub may tell about a kernel, and fail to tell whether it trusts its publisher."""
     reason = situation.unknown.get("trust")
-    if reason is None or situation.trusted is not None or _offline(situation):
+    if reason is None or situation.trusted is not None or situation.offline:
         return []
     return [
         Finding(
@@ -78,7 +87,7 @@ def trust_not_asked(situation: Situation) -> list[Finding]:
 def untrusted(situation: Situation) -> list[Finding]:
     """Kernels are native code: kernels loads them from publishers that the Hub trusts, or where one allows all."""
     choice = situation.attention
-    if situation.trusted is not False or choice.kind != "kernel" or _local(situation) or _offline(situation):
+    if situation.trusted is not False or choice.kind != "kernel" or _local(situation) or situation.offline:
         return []
     # The authors of a model class vouch for the kernels that it names.
     if situation.model and choice.implementation in (situation.model.compatible_flash or ()):
@@ -133,13 +142,6 @@ def _owner(situation: Situation) -> str:
 
 def _local(situation: Situation) -> bool:
     return situation.build is not None and situation.build.source == "local"
-
-
-def _offline(situation: Situation) -> bool:
-    """Whether kernels skips the check because the Hub is not asked."""
-    names = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
-    values = [situation.environment.get(name, "") for name in names]
-    return any(value.upper() in ("1", "ON", "YES", "TRUE") for value in values)
 
 
 RULES: tuple[Callable[[Situation], list[Finding]], ...] = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kerneltui.advice.build_verdict import is_older, platform_name, refusal
 from kerneltui.advice.finding import Finding, Fix
 from kerneltui.advice.fixes import install, use_native
+from kerneltui.advice.loading import is_older, platform_name, refusal
 from kerneltui.advice.revisions import arch_reason, build_name, other_revisions
 from kerneltui.advice.situation import Situation
 from kerneltui.facts.hub import KernelBuild, KernelMetadata, VariantDecision

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from kerneltui.cli import options
+from kerneltui.cli.fetch import bring
 from kerneltui.cli.output import print_json, print_lines
 from kerneltui.cli.runs import follow_run
-from kerneltui.cli.situation import assessed, gpu_numbers, plan_of, refuse_recorded, server_report
+from kerneltui.cli.situation import asker_of, assess_plan, gpu_numbers, plan_of, refuse_recorded, server_report
 
 if TYPE_CHECKING:
     from kerneltui.facts.server import Server
@@ -89,13 +90,18 @@ def _launch(
     machine: Server | None = None,
 ) -> None:
     from kerneltui.advice.show import finding_lines
+    from kerneltui.fetch import for_all_ranks, offline
     from kerneltui.interpreter import find_interpreter
     from kerneltui.runs.launch import launch as launch_run
     from kerneltui.show import will_run_lines
 
-    with assessed(plan, python, None, machine=machine) as (situation, assessment):
+    with asker_of(plan, python) as asker:
+        situation, assessment = assess_plan(plan, asker, python, None, machine=machine)
         if assessment.findings:
             print_lines(finding_lines(assessment.findings), err=True)
+        if for_all_ranks(situation) and not assessment.blocked:
+            bring(situation, asker, python)  # so that ranks do not download side by side
+            situation = offline(situation)
         run = launch_run(situation, assessment, runs, find_interpreter(python), forced=force)
         print_lines(will_run_lines(assessment.will_run), err=True)
     if as_json:

@@ -171,6 +171,21 @@ def _metadata(asker: Asker, hub: Hub, repo: str, commit: str, variant: str, ques
     return _first_refused([_as_metadata(answer) for answer in answers])
 
 
+def judge_cached(
+    asker: Asker,
+    repo: str,
+    revision: str,
+    commit: str,
+    path: str,
+    server: Server,
+    *,
+    gpus: Sequence[int] | None = None,
+) -> KernelBuild:
+    """Return what kernels would load offline of a commit that the cache holds at `path`; see `facts.cached`."""
+    local = _judge_local(asker, repo, revision, path, server, _capabilities(server, gpus), digest=False)
+    return msgspec.structs.replace(local, commit=commit, source="cache")
+
+
 def _judge_local(
     asker: Asker,
     repo: str,
@@ -178,11 +193,11 @@ def _judge_local(
     path: str,
     server: Server,
     capabilities: Sequence[tuple[int, int] | None],
+    *,
+    digest: bool = True,
 ) -> KernelBuild:
-    system = system_values(server)
-    answers = [
-        asker.ask("kernels.local", path=path, system=system, capability=capability) for capability in capabilities
-    ]
+    fixed: dict[str, Any] = {"path": path, "system": system_values(server), "digest": digest}
+    answers = [asker.ask("kernels.local", capability=capability, **fixed) for capability in capabilities]
     first = answers[0]
     metadata = [_as_metadata(answer["metadata"]) for answer in answers if answer["metadata"]]
     return KernelBuild(

@@ -28,7 +28,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _VERSION_BRANCH = re.compile(r"v(\d+)")
 
 # Errors after which asking on is useless, or makes things worse.
-_HOPELESS = ("rate_limited", "unreachable", "offline", "bad_token")
+HOPELESS = ("rate_limited", "unreachable", "offline", "bad_token")
 
 
 class KernelRepo(Record):
@@ -97,9 +97,9 @@ class KernelMetadata(Record):
 class KernelBuild(Record):
     """One revision of a repository judged for one system: what would load, and every variant's decision.
 
-    `variant` is the one that kernels would take, None when none fits. `source` is "hub", or "local" for a
-    kernel that comes through LOCAL_KERNELS; then `commit` is "local" and `content_hash` (SHA-256) tells the
-    content.
+    `variant` is the one that kernels would take, None when none fits. `source` is "hub", "cache" where the builds
+    are those that the cache on this disk holds, or "local" for a kernel that comes through LOCAL_KERNELS; then `commit`
+    is "local" and `content_hash` (SHA-256) tells the content.
     """
 
     repository: str
@@ -173,17 +173,8 @@ class Hub:
 
         `dates` also asks for the date and title of each commit, one request for each.
         """
-        reply = self._get(f"{_api(repo)}/refs", Subject(repo), _Refs, keep)
-        refs: _Refs = self._http.decode(reply, _Refs)
-        if not all(_COMMIT.fullmatch(ref.target_commit) for ref in (*refs.branches, *refs.tags)):
-            raise self._http.garbage(reply, "a targetCommit is not a commit")
-        found = [
-            KernelRevision(repository=repo, name=ref.name, commit=ref.target_commit, kind=kind)
-            for kind, refs_of_kind in (("branch", refs.branches), ("tag", refs.tags))
-            for ref in refs_of_kind
-        ]
-        found.sort(key=_age)
-        return self.side_by_side(self._dated, found) if dates else found
+        found = self._refs(Subject(repo), keep)
+        return self.side_by_side(self.dated, found) if dates else found
 
     def commits(self, repo: str, revision: str) -> list[KernelRevision]:
         """Return the newest commits of `revision` (the first page of what the Hub tells), newest first."""
@@ -200,7 +191,7 @@ class Hub:
         if is_commit(revision):
             return revision
         names = (revision, revision.removeprefix("refs/heads/"), revision.removeprefix("refs/tags/"))
-        refs = self.revisions(repo, keep=keep)
+        refs = self._refs(Subject(repo, revision), keep)
         if known := next((ref.commit for ref in refs if ref.name in names), None):
             return known
         reply = self._get(_api(repo, "revision", revision), Subject(repo, revision), _Info, keep)
@@ -278,7 +269,7 @@ class Hub:
             try:
                 found: R | HubError = over[0] if over else ask(item)
             except HubError as error:
-                if error.kind in _HOPELESS:
+                if error.kind in HOPELESS:
                     over.append(error)
                 found = error
             if on_each:
@@ -295,12 +286,26 @@ class Hub:
     def _get(self, path: str, subject: Subject, kind: Any, keep: float) -> Reply:
         return self._http.get(path, subject, kind=kind, keep=keep, ask=self._ask)
 
+    def _refs(self, subject: Subject, keep: float) -> list[KernelRevision]:
+        repo = str(subject.repository)
+        reply = self._get(_api(repo) + "/refs", subject, _Refs, keep)
+        refs: _Refs = self._http.decode(reply, _Refs)
+        if not all(_COMMIT.fullmatch(ref.target_commit) for ref in (*refs.branches, *refs.tags)):
+            raise self._http.garbage(reply, "a targetCommit is not a commit")
+        found = [
+            KernelRevision(repository=repo, name=ref.name, commit=ref.target_commit, kind=kind)
+            for kind, refs_of_kind in (("branch", refs.branches), ("tag", refs.tags))
+            for ref in refs_of_kind
+        ]
+        found.sort(key=_age)
+        return found
+
     def _file(self, repo: str, revision: str, path: str, subject: Subject) -> bytes:
         keep = FOREVER if is_commit(revision) else 0
         url = f"/kernels/{check_repository(repo)}/resolve/{_quoted(revision)}/{path}"
         return self._get(url, subject, Any, keep).body
 
-    def _dated(self, revision: KernelRevision) -> KernelRevision:
+    def dated(self, revision: KernelRevision) -> KernelRevision:
         """Return `revision` with the date and title of its commit."""
         newest = next(iter(self.commits(revision.repository, revision.commit)), revision)
         return msgspec.structs.replace(revision, date=newest.date, title=newest.title)
@@ -322,6 +327,12 @@ class Hub:
 def is_commit(revision: str) -> bool:
     """Return whether a revision is a full commit id."""
     return _COMMIT.fullmatch(revision) is not None
+
+
+def version_of(revision: KernelRevision) -> int | None:
+    """Return the number of a version branch, None for another branch and for a tag; kernels ignores those."""
+    version = _VERSION_BRANCH.fullmatch(revision.name)
+    return int(version[1]) if version and revision.kind == "branch" else None
 
 
 def check_repository(repo: str) -> str:
@@ -348,9 +359,9 @@ def _api(repo: str, endpoint: str = "", revision: str = "") -> str:
 
 def _age(revision: KernelRevision) -> tuple[int, int, str]:
     """Return a key that sorts version branches first, the highest version before others, and tags last."""
-    version = _VERSION_BRANCH.fullmatch(revision.name)
-    if revision.kind == "branch" and version:
-        return 0, -int(version[1]), revision.name
+    version = version_of(revision)
+    if version is not None:
+        return 0, -version, revision.name
     return (1 if revision.kind == "branch" else 2), 0, revision.name
 
 

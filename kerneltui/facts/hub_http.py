@@ -7,6 +7,7 @@ screen.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
@@ -70,6 +71,8 @@ class HubHttp:
         self.budget = Budget()
         self._slots = threading.BoundedSemaphore(MAX_REQUESTS)
         self._headers_lock = threading.Lock()
+        self._keys: dict[str, threading.Lock] = {}
+        self._keys_lock = threading.Lock()
 
     @property
     def endpoint(self) -> str:
@@ -96,15 +99,16 @@ class HubHttp:
         """
         url = path if path.startswith(self.endpoint) else self.endpoint + path
         key = key_of(self.endpoint, url.removeprefix(self.endpoint), params, self._identity()) if keep else ""
-        kept = self.store.get(key) if keep else None
-        if kept and (time.time() - kept.time <= keep or not ask):
-            reply = kept.reply
-        elif not ask:
-            raise not_asked()
-        else:
-            reply = self._ask(url, params, kept)
-            if keep and _can_be_kept(reply, kind):
-                self.store.put(key, reply)
+        with self._one_at_a_time(key):
+            kept = self.store.get(key) if keep else None
+            if kept and (time.time() - kept.time <= keep or not ask):
+                reply = kept.reply
+            elif not ask:
+                raise not_asked()
+            else:
+                reply = self._ask(url, params, kept)
+                if keep and _can_be_kept(reply, kind):
+                    self.store.put(key, reply)
         if reply.status >= 400:
             raise refusal(reply, subject, self.endpoint)
         return reply
@@ -138,6 +142,14 @@ class HubHttp:
         if not url.startswith(self.endpoint + "/"):
             raise self.garbage(reply, f"the next page is at another address, {url}")
         return url
+
+    @contextlib.contextmanager
+    def _one_at_a_time(self, key: str) -> Iterator[None]:
+        """Let one thread ask for what is kept; the others wait for its answer."""
+        with self._keys_lock:
+            lock = self._keys.setdefault(key, threading.Lock()) if key else threading.Lock()
+        with lock:
+            yield
 
     def _identity(self) -> str | None:
         """Return the token that the Hub would see, None without one."""

@@ -13,6 +13,7 @@ from kerneltui.facts.hub import Hub
 from kerneltui.facts.read_server import ServerCallback, read_server, reread_server
 from kerneltui.facts.server import Server
 from kerneltui.interpreter import Asker, ProgressCallback
+from kerneltui.paths import hub_answers
 from kerneltui.plan.plan import parse_config
 from kerneltui.runs.find import list_runs
 
@@ -37,7 +38,7 @@ class Session:
         self.python = python
         self.runs = runs
         self.recorded = recorded
-        self.hub = Hub(endpoint)
+        self.hub = Hub(endpoint, folder=hub_answers())
         self.asker = Asker(python)
         self._server: Server | None = recorded
         self._part: Server | None = recorded

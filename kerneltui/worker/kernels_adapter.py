@@ -74,11 +74,14 @@ def metadata(
     }
 
 
-def local(path: str, system: dict[str, Any], capability: list[int] | None = None) -> dict[str, Any]:
+def local(
+    path: str, system: dict[str, Any], capability: list[int] | None = None, digest: bool = True
+) -> dict[str, Any]:
     """Return what kernels takes from a LOCAL_KERNELS `path`: a repository, its build/, or a variant's folder.
 
     "variants" is as `variants` returns it; "variant", "directory", "metadata" (as `metadata` returns it) and
-    "content_hash" are None when nothing fits. Source: `kernels.resolver.resolve_local_kernel`.
+    "content_hash" (without `digest` always) are None when nothing fits.
+    Source: `kernels.resolver.resolve_local_kernel`.
     """
     folder, decisions = _find_local(Path(path), system)
     if folder is None:
@@ -94,7 +97,7 @@ def local(path: str, system: dict[str, Any], capability: list[int] | None = None
         "variant": folder.name,
         "directory": str(folder),
         "metadata": _read_local(folder, system, capability),
-        "content_hash": content_hash(folder),
+        "content_hash": content_hash(folder) if digest else None,
     }
 
 

@@ -127,6 +127,12 @@ def test_trust_that_could_not_be_asked_takes_nothing_of_the_build_away() -> None
 def test_a_run_that_does_not_ask_the_hub_needs_the_kernel_in_its_cache() -> None:
     offline = {**ASKED, "env": {"HF_HUB_OFFLINE": 1}}
     assert findings(given=offline, build=make_build(), trusted=True)["source.offline_run"].severity == "warn"
+    cached = msgspec.structs.replace(make_build(), source="cache")
+    assert not findings(given=offline, build=cached, cached=True)
+    for build, error in ((cached, None), (None, ("offline", "HF_HUB_OFFLINE is set"))):
+        found = findings(given=offline, build=build, build_error=error, cached=False)
+        assert {name: finding.severity for name, finding in found.items()} == {"source.not_cached": "block"}
+        assert "kerneltui fetch" in found["source.not_cached"].why
     local = make_build(commit="local", source="local", archs=())
     assert "source.offline_run" not in findings(given=offline, build=local)
     assert not findings(given={**ASKED, "env": {"HF_HUB_OFFLINE": "0"}}, build=make_build(), trusted=True)

@@ -14,7 +14,7 @@ from tests.bad_input.command import FLASH, NO_HUB_HINT, NOBODY, SERVER, Command,
 from tests.hub import LoopbackHub
 
 UNTIL = "Until the Hub answers, kernels loads nothing, not even from the cache, so training would fail."
-REVISION = "/api/kernels/kernels-community/flash-attn2/revision/v2"
+REVISION = "/api/kernels/kernels-community/flash-attn2/refs"
 NOT_FOUND = "it does not exist, is not a kernel repository, or is private."
 NAME_HINT = "Check the name; for a private one log in with: hf auth login"
 FAULTS: dict[str, tuple[dict[str, Any], bool, tuple[str, ...]]] = {

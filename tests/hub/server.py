@@ -27,12 +27,13 @@ class Fault:
 
     `delay` is in seconds before the answer; `cut` sends half of the body and hangs up; `body` is sent in
     place of the right one; `drip` is a pause in seconds after each byte of it; `status` is sent in place of
-    an answer, with `headers`.
+    an answer, with `headers`; `extra` headers go with the right answer.
     """
 
     prefix: str = "/"
     status: int | None = None
     headers: Mapping[str, str] | None = None
+    extra: Mapping[str, str] | None = None
     body: bytes | None = None
     delay: float = 0.0
     drip: float = 0.0
@@ -183,6 +184,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         path, query = urlsplit(self.path).path, parse_qs(urlsplit(self.path).query)
         request = api.Request(self.command, path, query, dict(self.headers), body, hub)
         fault = hub.take_fault(path) or Fault()
+        if fault.body is not None or fault.cut:  # an answer that has changed
+            request.headers.pop("If-None-Match", None)
         time.sleep(fault.delay)
         if fault.status:
             self._send(_fault_answer(fault), fault)
@@ -193,7 +196,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.server.hub.on_answer(answer.status)
         body = answer.body if fault.body is None else fault.body
         self.send_response_only(answer.status)
-        for name, value in answer.headers.items():
+        for name, value in {**answer.headers, **(fault.extra or {})}.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         if fault.cut:

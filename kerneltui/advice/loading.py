@@ -1,4 +1,4 @@
-"""One build of a kernel by itself, whatever the plan: whether it loads on a server, and what is known of training."""
+"""Whether a build whose name fits would load on a server, and what is known of its CPU builds."""
 
 from __future__ import annotations
 
@@ -12,21 +12,6 @@ from kerneltui.facts.server import Server
 
 # The source in which the CPU build of flash-attn2 was read to have no backward; other versions were not read.
 _CPU_WITHOUT_BACKWARD = 3
-
-
-def build_verdict(build: KernelBuild, server: Server) -> tuple[Severity | None, str]:
-    """Return the worst that is known of a judged build on a server, and why in one line; None where nothing is.
-
-    "block" does not load, or cannot be the attention of a training run. What a plan decides (its model, its GPUs,
-    whether it trusts the publisher) is for the rules.
-    """
-    if build.variant is None:
-        return "block", f"no build for {platform_name(server)}"
-    metadata = build.metadata
-    reason = load_problem(metadata, server) or (metadata.arch_error if metadata else None)
-    if reason:
-        return "block", reason
-    return (None, build.variant) if build.source == "local" else _training(build)
 
 
 def load_problem(metadata: KernelMetadata | None, server: Server) -> str | None:
@@ -71,21 +56,3 @@ def cpu_backward(build: KernelBuild) -> Severity | None:
     if build.repository != known.FLASH_ATTENTION_2 or "-cpu" not in (build.variant or ""):
         return None
     return "block" if known.major_version(build.revision, build) == _CPU_WITHOUT_BACKWARD else "warn"
-
-
-def _training(build: KernelBuild) -> tuple[Severity | None, str]:
-    """Return what is known of training with a build that loads."""
-    if unfit := known.unfit_for_training(build.repository):
-        # A kernel for layers is no worse for not being attention.
-        severity: Severity = "block" if build.repository in known.forward_only() else "note"
-        return severity, f"it loads, but cannot be the attention of a training run: {unfit.why}"
-    if cpu := cpu_backward(build):
-        return cpu, "its CPU build has no backward" if cpu == "block" else "nothing is known of its backward on the CPU"
-    grouped = None
-    if build.repository == known.FLASH_ATTENTION_2:
-        grouped = known.grouped_backward(build.revision, build, None)
-    if grouped == "broken":
-        return "warn", "its backward fails for models whose query heads share a key/value head"
-    if grouped == "unproven":
-        return "note", "it is unproven for models whose query heads share a key/value head"
-    return None, str(build.variant)

@@ -1,0 +1,1 @@
+"""The kernels of the Hub, each with a verdict for one server."""

@@ -1,0 +1,59 @@
+"""Fetched once, a run starts without a network: the loopback Hub is stopped, and HF_HUB_OFFLINE is set."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kerneltui import demo
+from kerneltui.facts.cached import cached_kernels
+from kerneltui.runs.directory import RunDirectory, read_lines
+from tests.e2e.test_launch import KERNEL, kerneltui, write_config
+from tests.hub.server import LoopbackHub
+
+MODEL, DATA = "someone/tiny", "someone/rows"
+
+
+def serve_model_and_data(hub: LoopbackHub) -> None:
+    """Put the demo's model and data on the Hub, with files that no run reads."""
+    hub.add("model", MODEL, demo.model_path())
+    extra = {"onnx/model.onnx": b"0" * 1000, "pytorch_model.bin": b"0" * 1000}
+    files = hub.repository(MODEL, "model").branches["main"][0].files
+    hub.add("model", MODEL, {**files, **extra})
+    hub.add("dataset", DATA, {"data/train.jsonl": demo.data_path("sft").read_bytes()})
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("revision", ["@commit", "@v2", ""], ids=["commit", "branch", "unpinned"])
+def test_a_run_starts_offline_after_a_fetch(tmp_path: Path, hub: LoopbackHub, revision: str) -> None:
+    serve_model_and_data(hub)
+    served = hub.repository(KERNEL).branches["v2" if revision else "v4"][0].id
+    asked = KERNEL + (f"@{served}" if revision == "@commit" else revision)
+    write_config(tmp_path / "c.yaml", model_name_or_path=MODEL, datasets=[{"path": DATA}], attn_implementation=asked)
+    environment = {**hub.environment(), "HF_DATASETS_CACHE": str(hub.home / "datasets")}
+
+    done = kerneltui("fetch", "sft", "c.yaml", "--json", environment=environment, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    parts = {part["kind"]: part for part in json.loads(done.stdout)["parts"]}
+    assert set(parts) == {"kernel", "model", "data"}
+    assert (parts["kernel"]["commit"], parts["kernel"]["size"] > 0) == (served, True)
+    (held,) = cached_kernels(hub.home / "hub")[KERNEL]
+    assert (held.whole, held.variants, held.commit) == (True, (parts["kernel"]["variant"],), served)
+    assert hub.count("pytorch_model.bin") == hub.count("model.onnx") == 0
+    again = kerneltui("fetch", "sft", "c.yaml", environment=environment, cwd=tmp_path)
+    assert again.stdout.count("was there") == 2
+
+    hub.close()
+    done = kerneltui(
+        "launch", "sft", "c.yaml", "--wait", "--name", "run", "--runs-dir", "runs",
+        environment={**environment, "HF_HUB_OFFLINE": "1"}, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    run = RunDirectory(tmp_path / "runs" / "run")
+    promised = run.read_run().will_run.attention
+    assert (promised.commit, promised.variant) == (served, parts["kernel"]["variant"])
+    begin = next(event for event in read_lines(run.events) if event["event"] == "train_begin")
+    assert begin["kernels"][0]["commit"] == served
+    assert not [event for event in read_lines(run.events) if event["event"] == "alert"]
