@@ -20,6 +20,7 @@ from kerneltui.interpreter import Asker
 from kerneltui.show_kernels import kernel_list_lines, repository_lines
 from tests.advice.situations import COMMUNITY, H200, make_server
 from tests.hub import LoopbackHub
+from tests.hub.repositories import METADATA
 
 FLASH = f"{COMMUNITY}/flash-attn2"
 SERVER = make_server(H200)
@@ -180,6 +181,40 @@ def test_a_default_branch_that_is_not_there_is_said(browse: Any) -> None:
     row = browse().row("MiniMaxAI/msa")
     assert (row.verdict.kind, row.commit) == ("refused", None)
     assert row.verdict.reason == "transformers takes branch v1, which it does not have: name one"
+
+
+# What each file comes to on an H200, in a build whose name fits, and the answer that decides.
+METADATA_FILES = {
+    "01_fa2_v3_stable_abi_cu130": ("ready", "gpu", "compiled for 8.0, 9.0, 10.0, 12.0"),
+    "02_fa3_v1_stable_abi_cu126": ("ready", "gpu", "compiled for 8.0, 9.0a"),
+    "03_fa4_v0_noarch_cuda": (None, "packages", "einops"),
+    "04_liger_v3_noarch_rocm": ("ready", "metadata", "metadata.json of version 3"),
+    "05_fa2_cpu": ("ready", "metadata", "metadata.json of version 3"),
+    "06_activation_cu126_default_archs": ("ready", "gpu", "compiled for "),
+    "07_activation_rocm": ("ready", "metadata", "metadata.json of version 1"),
+    "08_paged_attention_metal": ("ready", "metadata", "metadata.json of version 1"),
+    "09_einops_cpu_legacy_sha": ("ready", "metadata", "metadata.json of version 1"),
+    "10_minver_too_new": ("refused", "metadata", "kernels>=0.18.0"),
+    "90_broken_fa2_torch28": ("refused", "metadata", "missing field `name` at line 4"),
+    "91_broken_fa2_torch29_partial": ("refused", "metadata", "missing field `name` at line 12"),
+    "92_broken_fa4_main": ("refused", "metadata", "missing field `name` at line 9"),
+    "93_broken_deep_gemm_backend_no_name": ("refused", "metadata", "missing field `name` at line 11"),
+    "94_broken_minver_two_components": ("refused", "metadata", "Version has 2 components, expected 3"),
+}
+
+
+@pytest.mark.parametrize("stem", sorted(path.stem for path in METADATA.glob("*.json")))
+def test_every_metadata_file_gives_its_answer(hub: LoopbackHub, browse: Any, stem: str) -> None:
+    text = (METADATA / f"{stem}.json").read_bytes()
+    hub.add("kernel", f"{COMMUNITY}/example", {"build/torch-cuda/metadata.json": text}, branch="v1")
+    kind, subject, words = METADATA_FILES[stem]
+    verdict = browse().row(f"{COMMUNITY}/example").verdict
+    answer = verdict.answer(subject)
+    assert words in answer.text
+    assert verdict.answer("variant").kind == "ready", "its name fits"
+    assert verdict.kind == (kind or answer.kind)
+    if kind == "refused":
+        assert verdict.reason == answer.text
 
 
 def test_kernels_of_this_disk_come_before_the_hub(hub: LoopbackHub, asker: Asker, tmp_path: Path) -> None:
