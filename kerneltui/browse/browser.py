@@ -116,8 +116,11 @@ class KernelBrowser:
         With `revision` (a branch, tag or commit) that one alone, and the newest commits of it instead of those of the
         branch that loads. `on_revision` gets each as it is judged. Raises HubError, WorkerError, UsageError.
         """
+        local = repository in self._local
+        if revision and not local:
+            self._hub.commit_of(repository, revision, keep=FRESH)  # a revision that is not there is said first
         row = self.row(repository)
-        if row.commit == "local":
+        if local:
             return RepositoryView(row=row)
         found = self._hub.revisions(repository, keep=FRESH)
         named = [self._named_revision(repository, revision, found)] if revision else found

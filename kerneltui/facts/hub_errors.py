@@ -102,7 +102,7 @@ def refusal(reply: Reply, subject: Subject, endpoint: str) -> HubError:
         return HubError("bad_token", "The Hub does not accept the token", said, "Log in again with: hf auth login")
     if code == "GatedRepo" or reply.status == 403:
         return _gated(subject, said or f"The Hub answers {reply.status}.", endpoint)
-    if code == "RevisionNotFound":
+    if code == "RevisionNotFound" and subject.revision:
         return _no_revision(subject)
     if code == "EntryNotFound":
         return _missing(subject)
