@@ -51,6 +51,11 @@ class KerneltuiApp(App[str]):
         self.theme = DARK.name
 
     @property
+    def recorded(self) -> Server | None:
+        """The report of another machine that the app was started with, None for this one."""
+        return self._session.recorded if self._session else self._recorded
+
+    @property
     def session(self) -> Session:
         """The session, made when it is first needed: what it imports must not delay the first picture."""
         if self._session is None:

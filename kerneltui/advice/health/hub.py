@@ -94,7 +94,7 @@ def token_refused(server: Server) -> list[Finding]:
             id="hub.token",
             severity="warn",
             title="The Hub refuses your token",
-            why=f"{reason}\nIt comes from {where}. With a token that is refused, also public repositories are.",
+            why=f"It comes from {where}. With a token that is refused, also public repositories are.",
             origin="observed",
             source="https://huggingface.co/docs/huggingface_hub/quick-start#authentication",
             fixes=(mend,),

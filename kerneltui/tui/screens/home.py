@@ -269,7 +269,7 @@ class HomeScreen(Screen[None]):
         if server is not None:
             from kerneltui.tui.widgets.server_card import headline
 
-            parts.append(headline(server))
+            parts.append(headline(server, recorded=self.kerneltui.recorded is not None))
         self.query_one("#title", Static).update(Content("  ").join(parts))
 
 

@@ -24,6 +24,7 @@ from kerneltui.errors import KerneltuiError
 from kerneltui.facts.server import Server
 from kerneltui.plan.edit import edit_config
 from kerneltui.plan.plan import Plan
+from kerneltui.text import plain_line
 from kerneltui.tui.keys import CHECK, EVERYWHERE, WIZARD, Key, bindings
 from kerneltui.tui.screens.dialog import Dialog
 from kerneltui.tui.steps.check import CheckStep
@@ -244,7 +245,14 @@ class WizardScreen(Screen[None]):
         if server is None:
             return
         try:
-            situation = find_out(plan, server, session.asker, session.hub, on_progress=self._tell)
+            situation = find_out(
+                plan,
+                server,
+                session.asker,
+                session.hub,
+                on_progress=self._tell,
+                elsewhere=session.recorded is not None,
+            )
         except KerneltuiError as error:
             self.post_message(self.Failed(error))
             return
@@ -284,7 +292,7 @@ class WizardScreen(Screen[None]):
         state = self.state
         self.query_one("#steps", Static).update(self._steps_line())
         pane = self.query_one("#step")
-        pane.border_title = self.step.NAME
+        pane.border_title = self._title()
         pane.border_subtitle = f"{state.busy} …" if state.busy else ""
         self.step.show(state)
         findings = self._findings()
@@ -293,6 +301,12 @@ class WizardScreen(Screen[None]):
         box.border_subtitle = findings_title(findings, state)
         self.query_one("#findings-text", Static).update(findings_content(findings, state, self._changed))
         self.query_one("#plan-text", Static).update(plan_card(state))
+
+    def _title(self) -> str:
+        """Return the name of the step; for a recorded server also whose report it is."""
+        recorded = self.kerneltui.recorded
+        whose = f" · for {recorded.hostname}, by its report of {recorded.time[:10]}" if recorded else ""
+        return Content(plain_line(f"{self.step.NAME}{whose}")).markup
 
     def _findings(self) -> tuple[Finding, ...]:
         """Return the findings; that something is missing is not said before the step that asks for it."""

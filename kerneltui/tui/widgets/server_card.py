@@ -11,11 +11,12 @@ _BAR = 20
 _VERSIONS = ("torch", "trl", "transformers", "kernels", "liger-kernel")
 
 
-def headline(server: Server) -> Content:
-    """Return the server in one line: host, GPUs, driver, torch."""
+def headline(server: Server, *, recorded: bool = False) -> Content:
+    """Return the server in one line: host, GPUs, driver, torch; `recorded` tells that it is known by its report."""
     names = [plain_line(gpu.name or "GPU").removeprefix("NVIDIA ") for gpu in server.gpus]
     cards = " + ".join(f"{name} ×{names.count(name)}" for name in dict.fromkeys(names)) or "no GPU"
-    parts = [plain_line(server.hostname), cards]
+    host = plain_line(server.hostname)
+    parts = [f"{host}, by its report of {plain_line(server.time)[:10]}" if recorded else host, cards]
     if server.driver:
         parts.append(f"driver {server.driver}")
     if server.torch or server.unavailable.get("torch") != PENDING:
