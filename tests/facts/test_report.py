@@ -121,7 +121,7 @@ def test_what_decides_on_health_is_shown() -> None:
         "clock 345 of 1980 MHz · memory clock 2619 of 2619 MHz · power limit 700 W · slows down at 85 °C",
         "ECC on · persistence on · MIG on · compute mode default · 18 NVLinks",
         "part MIG-00000001-1111-5222-8333-0123456789ab · NVIDIA H100 80GB HBM3 MIG 2g.20gb · 0.0 of 19.6 GiB",
-        "ECC errors not available: No Permission",
+        "ECC errors not available: Insufficient Permissions",
         "cuDNN 9.15.1",
         "compiler /usr/bin/gcc",
         "answers in 0.21 s · has kernel repositories · token of someone (from a file)",

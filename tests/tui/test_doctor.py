@@ -86,5 +86,5 @@ async def test_names_that_look_like_markup_are_shown_as_they_are(tmp_path: Path)
     app = app_on(msgspec.structs.replace(server, hostname="[b"), tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         await open_doctor(pilot)
-        assert "[b · [/red] 显卡 🚀 ×1" in rows(pilot)[0]
+        assert "[b, by its report of 2026-12-01 · [/red] 显卡 🚀 ×1" in rows(pilot)[0]
         assert "[/red] 显卡 🚀" in rows(pilot)[2]
