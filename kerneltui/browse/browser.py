@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from kerneltui.advice.catalogue import COMMUNITY
-from kerneltui.advice.kernel_verdict import Answer, KernelVerdict, kernel_verdict, no_verdict, with_answer
+from kerneltui.advice.kernel_verdict import Answer, KernelVerdict, kernel_verdict, no_verdict
+from kerneltui.browse.offline import best_of, cached_revisions, held_commit, offline_row
 from kerneltui.browse.records import (
-    Cached,
     KernelList,
     KernelRow,
     RepositoryView,
@@ -24,7 +24,7 @@ from kerneltui.browse.records import (
 )
 from kerneltui.errors import HubError, KerneltuiError
 from kerneltui.facts.attention import default_branch
-from kerneltui.facts.builds import judge, judge_cached, judge_commit, local_kernels, system_values
+from kerneltui.facts.builds import judge, judge_commit, local_kernels, system_values
 from kerneltui.facts.cached import CachedKernel, cached_kernels
 from kerneltui.facts.hub import (
     HOPELESS,
@@ -114,8 +114,22 @@ class KernelBrowser:
         """Return one repository: its branches and tags with dates, each judged with its metadata, and its card.
 
         With `revision` (a branch, tag or commit) that one alone, and the newest commits of it instead of those of the
-        branch that loads. `on_revision` gets each as it is judged. Raises HubError, WorkerError, UsageError.
+        branch that loads. `on_revision` gets each as it is judged. Where the Hub is not to be asked, what the cache
+        holds is shown. Raises HubError, WorkerError, UsageError.
         """
+        try:
+            return self._view(repository, revision, on_revision, stop)
+        except HubError as error:
+            held = self._cache().get(repository, [])
+            if error.kind != "offline" or not held:
+                raise
+            known = self._judged(self._hub.kept(), KernelRepo(id=repository), {repository: held})
+            row = offline_row(self._asker, self._server, known, held, error)
+            return RepositoryView(row=row, revisions=cached_revisions(self._asker, self._server, row, held, revision))
+
+    def _view(
+        self, repository: str, revision: str | None, on_revision: OnRevision | None, stop: Stop
+    ) -> RepositoryView:
         local = repository in self._local
         if revision and not local:
             self._hub.commit_of(repository, revision, keep=FRESH)  # a revision that is not there is said first
@@ -164,7 +178,7 @@ class KernelBrowser:
             dated = revision if revision.date else self._hub.dated(revision)
             build, verdict = self._verdict(self._hub, revision, row.trusted, metadata=metadata)
             default = revision.name == row.revision and revision.kind == "branch"
-            held = _held(cache.get(revision.repository, ()), revision.commit)
+            held = held_commit(cache.get(revision.repository, ()), revision.commit)
             made = RevisionRow(revision=dated, verdict=verdict, build=build, default=default, cached=held)
             if on_revision:
                 on_revision(made)
@@ -207,7 +221,7 @@ class KernelBrowser:
         `strict` raises where the Hub cannot be asked about any repository; else the row has no verdict then.
         """
         row, held = listed_row(listed), cache.get(listed.id, [])
-        row = msgspec.structs.replace(row, cached=_best(held), fresh=hub is self._hub)
+        row = msgspec.structs.replace(row, cached=best_of(held), fresh=hub is self._hub)
         try:
             row = msgspec.structs.replace(row, trusted=self._trusted(hub, listed.id))
             if listed.id in self._local:
@@ -276,23 +290,8 @@ class KernelBrowser:
                 found.setdefault(name, KernelRepo(id=name))
         for listed in found.values():
             row = gather.rows.get(listed.id) or self._judged(self._hub.kept(), listed, cache)
-            gather.put(self._offline(row, cache.get(listed.id, []), error))
+            gather.put(offline_row(self._asker, self._server, row, cache.get(listed.id, []), error))
         return list(found.values())
-
-    def _offline(self, row: KernelRow, held: list[CachedKernel], error: HubError) -> KernelRow:
-        """Return the row with what loads from the cache alone, where the Hub is not to be asked."""
-        libraries = self._server.libraries
-        name = row.revision or (default_branch(row.repository, libraries)[0] if libraries else "main")
-        at_branch = next((it for it in held if name in it.revisions), None)
-        if row.verdict is None and held:
-            kept = at_branch or held[0]
-            revision = name if at_branch else next(iter(kept.revisions), kept.commit)
-            build = judge_cached(self._asker, row.repository, revision, kept.commit, kept.path, self._server)
-            row = _with(row, kernel_verdict(build, self._server, trusted=row.trusted), build)
-            row = msgspec.structs.replace(row, revision=revision, commit=kept.commit)
-        if error.kind != "offline" or row.verdict is None:
-            return row
-        return msgspec.structs.replace(row, verdict=with_answer(row.verdict, _cache_answer(name, at_branch, held)))
 
     def _kept_list(self, author: str | None, text: str) -> list[KernelRepo] | None:
         try:
@@ -335,27 +334,3 @@ def _with(row: KernelRow, verdict: KernelVerdict, build: KernelBuild | None = No
 
 def _variant(text: str) -> Answer:
     return Answer(subject="variant", kind="refused", text=text)
-
-
-def _held(held: Sequence[CachedKernel], commit: str) -> Cached | None:
-    return _best([it for it in held if it.commit == commit])
-
-
-def _best(held: Sequence[CachedKernel]) -> Cached | None:
-    return "whole" if any(it.whole for it in held) else "part" if held else None
-
-
-def _cache_answer(branch: str, at_branch: CachedKernel | None, held: Sequence[CachedKernel]) -> Answer:
-    """Say whether the kernel loads while the Hub is not to be asked."""
-    if at_branch and at_branch.whole:
-        return Answer(subject="cache", kind="ready", text="it is in the cache, whole")
-    if at_branch:
-        text = (
-            f"the cache lacks {at_branch.missing} files of it, so it does not load offline: kerneltui fetch brings them"
-        )
-    elif held:
-        others = ", ".join(sorted({name for it in held for name in it.revisions or (it.commit[:8],)}))
-        text = f"the cache holds {others}, not {branch}"
-    else:
-        text = "it is not in the cache"
-    return Answer(subject="cache", kind="refused", text=text)
