@@ -19,8 +19,9 @@ PYTHON_HINT = "Give the interpreter or the folder of its virtual environment wit
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Return a directory with files that are not what they are given for."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a directory with files that are not what they are given for; no other place is known to hold runs."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "broken.yaml").write_text("a: [1\nb: 3\n")
     (tmp_path / "on.yaml").write_text("on: 1\n")
     (tmp_path / "fine.yaml").write_text("max_steps: 2\n")
