@@ -36,6 +36,7 @@ async def test_a_recorded_server_is_named_and_nothing_is_launched(
         await app.push_screen(screen)
         await until(pilot, lambda: screen.state.assessment is not None and screen.state.busy is None, limit=200)
         assert f"Check · for {REPORT}" in shown(pilot)
+        await until(pilot, lambda: "✔ Ready. e exports it for that machine." in shown(pilot))
         assert screen.state.situation
         assert screen.state.situation.elsewhere
         await pilot.press("l")

@@ -149,6 +149,8 @@ def _verdict(state: WizardState) -> Content:
         return Content.styled(f"{state.busy or 'judging'} …", "$secondary")
     if state.assessment.blocked:
         return Content.styled("✖ Something blocks: f applies the first fix, i says why.", "bold $error")
+    elsewhere = state.situation is not None and state.situation.elsewhere
+    onward = "e exports it for that machine." if elsewhere else "Enter launches."
     if any(it.severity == "warn" for it in state.assessment.findings):
-        return Content.styled("▲ Ready, with care: i says what to look at. Enter launches.", "bold $warning")
-    return Content.styled("✔ Ready. Enter launches.", "bold $success")
+        return Content.styled(f"▲ Ready, with care: i says what to look at. {onward}", "bold $warning")
+    return Content.styled(f"✔ Ready. {onward}", "bold $success")
