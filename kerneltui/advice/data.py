@@ -6,11 +6,13 @@ What each trainer does with columns and rows was read in TRL 1.16.0 and tried wi
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 
 from kerneltui.advice.finding import Finding, Fix
 from kerneltui.advice.situation import Situation
 from kerneltui.facts.dataset import DatasetFacts
+from kerneltui.facts.prepared import Refusal
 from kerneltui.records import Record
 
 # A model whose template TRL's documentation takes for base models (docs: sft_trainer, chat_template_path).
@@ -33,9 +35,39 @@ Types = Mapping[str, str]
 
 
 def fits(dataset: DatasetFacts | None, trainer: str, *, text_field: str = "text") -> Fit:
-    """Return whether `trainer` can read the data set; `text_field` is SFT's column of plain text."""
+    """Return whether `trainer` can read the data set; `text_field` is SFT's column of plain text.
+
+    What the trainer itself said of the rows, where it was asked, counts more than what is known of its columns.
+    """
     if dataset is None:
         return Fit(ok=None, reason="the data was not read")
+    known = _known_fit(dataset, trainer, text_field)
+    if dataset.trainer != trainer:
+        return known
+    if dataset.refused and dataset.refused.row and known.ok is not False:
+        place = _place(dataset.refused, _columns(dataset, trainer, text_field))
+        return Fit(ok=False, reason=f"{place}: {dataset.refused.error}")
+    if dataset.prepared and dataset.prepared.constructed and not known.ok:
+        return Fit(ok=True, reason=f"{trainer} takes these rows")
+    return known
+
+
+def _place(refused: Refusal, columns: list[str]) -> str:
+    """Return where the trainer failed: in the column that it named, else in those that it reads."""
+    columns = [refused.column] if refused.column else columns
+    words = f", column{'s' if len(columns) > 1 else ''} {', '.join(columns)}" if columns else ""
+    return f"row {refused.row}{words}"
+
+
+def _columns(dataset: DatasetFacts, trainer: str, text_field: str) -> list[str]:
+    """Return the columns that a trainer reads of this data, none where that is not known."""
+    read = _READERS.get(trainer)
+    with contextlib.suppress(_MisfitError):
+        return read(dataset.types, text_field)[0] if read else []
+    return []
+
+
+def _known_fit(dataset: DatasetFacts, trainer: str, text_field: str) -> Fit:
     types, read = dataset.types, _READERS.get(trainer)
     if read is None:
         return Fit(ok=None, reason=f"what {trainer} reads is not known here")
@@ -65,7 +97,7 @@ def wrong_format(situation: Situation) -> list[Finding]:
     fit = fits(data, trainer, text_field=field)
     if fit.ok is not False:
         return []
-    others = [name for name in _READERS if fits(data, name, text_field=field).ok]
+    others = [name for name in TRAINERS if fits(data, name, text_field=field).ok]
     return [
         Finding(
             id="data.format",
@@ -73,7 +105,7 @@ def wrong_format(situation: Situation) -> list[Finding]:
             title=f"{trainer} cannot train on {data.name}",
             why=f"{fit.reason[0].upper()}{fit.reason[1:]}."
             + (f" It fits {', '.join(others)}." if others else " It fits no trainer of the trl command."),
-            origin="known",
+            origin="asked" if data.refused and data.trainer == trainer else "known",
             source=situation.cite("trl", f"the data set preparation of {trainer}_trainer"),
             fixes=_text_column(data) if trainer == "sft" else (),
         )
@@ -166,6 +198,27 @@ def _scored(types: Types, text_field: str) -> tuple[list[str], str]:
     return found
 
 
+def _triple(types: Types, text_field: str) -> tuple[list[str], str]:
+    columns, reason = _preference(types, text_field)
+    if "reference" not in types:
+        raise _MisfitError(f"tpo wants a reference answer too{_there(types)}")
+    _alike(types, *columns, "reference")
+    return [*columns, "reference"], f"{reason}, and a reference"
+
+
+def _answered(types: Types, _: str) -> tuple[list[str], str]:
+    if types.get("messages") != _MESSAGES:
+        raise _MisfitError(f"it wants messages whose last one is the answer{_there(types)}")
+    return ["messages"], "conversations"
+
+
+def _shown(types: Types, text_field: str) -> tuple[list[str], str]:
+    columns, _ = _prompts(types, text_field)
+    if "privileged_context" not in types:
+        raise _MisfitError(f"sdft wants a privileged_context, what only the teacher sees{_there(types)}")
+    return [*columns, "privileged_context"], "prompts, and what only the teacher sees"
+
+
 def _alike(types: Types, *columns: str) -> None:
     """Raise _MisfitError unless all columns are text, or all are messages."""
     for column in columns:
@@ -197,9 +250,20 @@ _READERS: dict[str, Callable[[Types, str], tuple[list[str], str]]] = {
     "grpo": _scored,
     "rloo": _scored,
     "distillation": _prompts,
+    "orpo": _preference,
+    "cpo": _preference,
+    "tpo": _triple,
+    "gkd": _answered,
+    "gold": _answered,
+    "online_dpo": _prompts,
+    "a2po": _scored,
+    "gmpo": _scored,
+    "sdpo": _scored,
+    "sdft": _shown,
+    "server_distillation": _prompts,
 }
 
-TRAINERS = tuple(_READERS)
-"""The trainers of the `trl` command (TRL 1.16.0) whose data is known here."""
+TRAINERS = ("sft", "dpo", "kto", "reward", "grpo", "rloo", "distillation")
+"""The trainers of the `trl` command (TRL 1.16.0)."""
 
 RULES: tuple[Callable[[Situation], list[Finding]], ...] = (wrong_format, no_chat_template)

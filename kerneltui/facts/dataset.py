@@ -9,11 +9,18 @@ from typing import Any
 from kerneltui.errors import KerneltuiError, UsageError
 from kerneltui.facts.local_data import check_local_data
 from kerneltui.facts.model import UNREACHABLE
+from kerneltui.facts.prepared import Prepared, Refusal
 from kerneltui.interpreter import Asker, ProgressCallback
 from kerneltui.records import Record, from_builtins
 from kerneltui.text import plain
 
 ROWS = 20
+# The fields of a trainer's configuration that decide on what it makes of a row.
+OPTIONS = (
+    *("max_length", "truncation_mode", "packing", "packing_strategy", "completion_only_loss", "assistant_only_loss"),
+    *("dataset_text_field", "dataset_kwargs", "eos_token", "pad_token", "chat_template_path", "chat_template_kwargs"),
+    *("max_prompt_length", "max_completion_length", "loss_type"),
+)
 
 
 class Column(Record):
@@ -32,11 +39,15 @@ class Column(Record):
 class DatasetFacts(Record):
     """A data set as far as its first rows tell.
 
-    `name` is what the person calls it, `split` the one that was read, `parts` the number of data sets that TRL joins
-    (the first was read). `format` is one of TRL's (language modeling, prompt-completion, preference, unpaired
+    `name` is what the person calls it, `split` the one that was read, `parts` the number of data sets that TRL joins.
+    `format` is one of TRL's (language modeling, prompt-completion, preference, unpaired
     preference, prompt-only, stepwise supervision), "tokenized", or None where the columns fit none; `conversational`
-    tells whether it holds messages. `rows` are the first ones, long texts cut; `tokens` the tokens of each, None with
-    the reason in `no_tokens`. `chat_template` tells whether the model's tokenizer has one, None where it is not here.
+    tells whether it holds messages. `rows` are the first ones, long texts cut; of several parts, the first of each.
+    `total` is how many there are, `counted` whether that was counted (else it is estimated by the first ones).
+
+    `prepared` is what `trainer` makes of these rows, `refused` what it said where it refuses them; without either,
+    `no_tokens` says why it could not be asked. `tokens` are those of each row, of its longest sequence. `chat_template`
+    tells whether the model's tokenizer has one, None where it is not here.
     """
 
     name: str
@@ -49,6 +60,11 @@ class DatasetFacts(Record):
     no_tokens: str | None = None
     chat_template: bool | None = None
     parts: int = 1
+    total: int | None = None
+    counted: bool = False
+    trainer: str | None = None
+    prepared: Prepared | None = None
+    refused: Refusal | None = None
 
     @property
     def types(self) -> dict[str, str]:
@@ -79,23 +95,29 @@ def read_dataset(
     such file, no such split, a row that cannot be read) or KerneltuiError (the Hub did not give it), with a next step.
     """
     check_local_data(values, cwd)
-    source, parts = _source(values)
+    sources = _sources(values)
     model = values.get("model_name_or_path")
     answer = asker.ask(
         "data.preview",
-        source=source,
+        sources=sources,
         trainer=trainer,
         cwd=str(cwd),
         model=model if isinstance(model, str) else None,
         rows=rows,
-        text_field=str(values.get("dataset_text_field") or "text"),
+        options={name: values[name] for name in OPTIONS if name in values},
         timeout=timeout,
         on_progress=on_progress,
     )
     name = dataset_name(values) or ""
     if "error" in answer:
-        raise _error(name, source, answer["error_type"], plain(answer["error"]).strip(), answer["status"])
-    found = {**answer, "name": name, "split": source.get("split") or "train", "parts": parts}
+        raise refusal(name, sources, answer)
+    found = {
+        **answer,
+        "name": name,
+        "split": sources[0].get("split") or "train",
+        "parts": len(sources),
+        "trainer": trainer,
+    }
     return from_builtins(found, DatasetFacts, f"the facts of {name}")
 
 
@@ -109,8 +131,8 @@ def dataset_name(values: dict[str, Any]) -> str | None:
     return str(found) if found else None
 
 
-def _source(values: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    """Return the first data set in the form of an entry of `datasets`, and how many there are."""
+def _sources(values: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the data sets, each in the form of an entry of `datasets`."""
     entries = values.get("datasets") or []
     if entries:
         if not all(isinstance(entry, dict) and isinstance(entry.get("path"), str) for entry in entries):
@@ -119,12 +141,28 @@ def _source(values: dict[str, Any]) -> tuple[dict[str, Any], int]:
                 "Each entry is a mapping with a path.",
                 "Write it as {path: json, data_files: rows.jsonl} or {path: owner/name}.",
             )
-        return dict(entries[0]), len(entries)
+        return [dict(entry) for entry in entries]
     name = values.get("dataset_name")
     if not isinstance(name, str) or not name:
         raise UsageError("No data is named", hint="Give a file, a folder, or the name of a data set on the Hub.")
     split = values.get("dataset_train_split") or "train"
-    return {"path": name, "name": values.get("dataset_config"), "split": split}, 1
+    return [{"path": name, "name": values.get("dataset_config"), "split": split}]
+
+
+def refusal(name: str, sources: list[dict[str, Any]], answer: dict[str, Any]) -> KerneltuiError:
+    """Return the error for what the libraries refused, in the part that they refused."""
+    kind, message, part = answer["error_type"], plain(answer["error"]).strip(), answer.get("part")
+    if part is None and len(sources) > 1:
+        return UsageError(
+            "The parts of the data do not go together",
+            f"{message.splitlines()[0] if message else kind}",
+            "TRL joins them into one table: give all the same columns, by `columns` or in the files.",
+        )
+    source = sources[part or 0]
+    if part is not None and len(sources) > 1:
+        files = source.get("data_files")
+        name = files if isinstance(files, str) else str(source.get("path"))
+    return _error(name, source, kind, message, answer["status"])
 
 
 def _error(name: str, source: dict[str, Any], kind: str, message: str, status: int | None) -> KerneltuiError:

@@ -6,12 +6,11 @@ import contextlib
 import glob
 import itertools
 import math
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .row_tokens import count_tokens
+from .prepared import NotPreparedError, prepare_rows
 from .transformers_adapter import hub_cause
 from .trl_adapter import directory
 
@@ -19,6 +18,9 @@ from .trl_adapter import directory
 _TEXT, _LIST = 600, 32
 # A JSON list is read as a whole by `datasets`; above this size, in bytes, that is not done for a look.
 _WHOLE = 256 << 20
+# `datasets` reads JSON lines in pieces of 10 MiB and looks at the first of them to know the columns. The first rows of
+# a larger file need less of it.
+_WHOLE_PIECE, _PIECE = 10 << 20, 1 << 20
 # Seconds that the Hub has to say whether it has a data set; `datasets` itself would try for half a minute.
 _TIMEOUT = 10.0
 
@@ -43,26 +45,35 @@ class NoRowsError(Exception):
 
 
 def preview(
-    source: dict[str, Any],
+    sources: list[dict[str, Any]],
     trainer: str,
     cwd: str,
     model: str | None = None,
     rows: int = 20,
-    text_field: str = "text",
+    options: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the first rows of a data set and what they are; see `kerneltui.facts.dataset.DatasetFacts`.
 
-    `source` has the keys of an entry of TRL's `datasets`: path, name, data_dir, data_files, split, columns. With a
-    `model` whose tokenizer is on this machine the tokens of each row are counted. Where the data cannot be read the
-    answer is `{"error_type", "error", "status"}` with the exception of the library that refused.
+    Each of `sources` has the keys of an entry of TRL's `datasets`: path, name, data_dir, data_files, split, columns; of
+    several, which TRL joins, the rows are those that come first in each. `options` are the fields of the trainer's
+    configuration. With a `model` whose tokenizer is on this machine the trainer is asked what it makes of the rows.
+    Where the data cannot be read the answer is `{"error_type", "error", "status", "part"}` with the exception of the
+    library that refused; `part` is the number of the source, from 0, None where they do not go together.
     """
+    options = options or {}
+    text_field = str(options.get("dataset_text_field") or "text")
+    tables: list[Any] = []
     with directory(cwd):
         try:
-            found = _read(source, rows)
+            for source in sources:
+                tables.append(_read(source, max(1, rows // len(sources))))  # noqa: PERF401 - how far it came is told
+            table, counted = joined(tables), _count(sources)
         except Exception as error:  # noqa: BLE001 - told apart by type in the front end
-            return _refusal(error)
-        columns = [column_facts(name, found) for name in found[0]]
-        counted = count_tokens(found, trainer, text_field, model)
+            part = len(tables) if len(tables) < len(sources) else None
+            return {**refusal(error), "part": part}
+        found = [dict(row) for row in table]
+        columns = [column_facts(name, found) for name in table.column_names]
+        made = _made(table, trainer, options, model)
     names = {column["name"] for column in columns}
     return {
         "columns": columns,
@@ -70,15 +81,18 @@ def preview(
         "conversational": _conversational(found[0]),
         "rows": [{str(name): _cut(value) for name, value in row.items()} for row in found],
         **counted,
+        **made,
     }
 
 
-def _read(source: dict[str, Any], rows: int) -> list[dict[str, Any]]:
+def _read(source: dict[str, Any], rows: int) -> Any:
+    """Return the first rows of a data set, with the features that TRL would see."""
     import datasets
 
     _refuse_large_list(source)
-    unreachable = _on_hub(source["path"]) and not _hub_has(source["path"])
-    with _cache_only() if unreachable else contextlib.nullcontext():
+    unreachable = on_hub(source["path"]) and not hub_has(source["path"])
+    more = {"chunksize": _PIECE} if _is_large_json(source) else {}
+    with cache_only() if unreachable else contextlib.nullcontext():
         stream = datasets.load_dataset(
             source["path"],
             name=source.get("name"),
@@ -86,6 +100,7 @@ def _read(source: dict[str, Any], rows: int) -> list[dict[str, Any]]:
             data_files=source.get("data_files"),
             split=source.get("split") or "train",
             streaming=True,
+            **more,
         )
         if source.get("columns"):
             stream = stream.select_columns(source["columns"])
@@ -94,20 +109,93 @@ def _read(source: dict[str, Any], rows: int) -> list[dict[str, Any]]:
         found = [dict(row) for row in itertools.islice(stream, rows)]
     if not found:
         raise NoRowsError("there is no row")
-    return found
+    return datasets.Dataset.from_list(found, features=stream.features)
+
+
+def joined(tables: list[Any]) -> Any:
+    """Return data sets as one, as `trl.get_dataset` joins them; raises what it raises."""
+    from datasets import concatenate_datasets
+
+    return tables[0] if len(tables) == 1 else concatenate_datasets(tables)
+
+
+def _made(table: Any, trainer: str, options: dict[str, Any], model: str | None) -> dict[str, Any]:
+    """Return what the trainer makes of the rows, or why that cannot be told, and whether there is a chat template."""
+    if model is None:
+        return {"no_tokens": "no model is named"}
+    try:
+        tokenizer = _tokenizer(model)
+    except Exception:  # noqa: BLE001 - many ways not to be here; the model step tells which
+        return {"no_tokens": "the model's tokenizer is not on this machine"}
+    template = {"chat_template": bool(getattr(tokenizer, "chat_template", None))}
+    try:
+        made = prepare_rows(table, trainer, options, tokenizer)
+    except NotPreparedError as why:
+        return {"no_tokens": str(why), **template}
+    if refused := made.get("refused"):
+        where = f"row {refused['row']}: " if refused["row"] else ""
+        return {"refused": refused, "no_tokens": f"{where}{refused['error']}", **template}
+    longest: dict[int, int] = {}
+    for sequence in made["sequences"]:
+        longest[sequence["row"]] = max(longest.get(sequence["row"], 0), sequence["tokens"])
+    return {"tokens": [longest[row] for row in sorted(longest)], "prepared": made, **template}
+
+
+def _tokenizer(model: str) -> Any:
+    from transformers import AutoConfig, AutoTokenizer
+
+    local = Path(model).expanduser()
+    path = str(local) if local.is_dir() else model
+    if "vision_config" in AutoConfig.from_pretrained(path, local_files_only=True).sub_configs:
+        raise NotImplementedError("a model that sees needs a processor, which turns pictures into tokens")
+    return AutoTokenizer.from_pretrained(path, local_files_only=True)
+
+
+def _is_large_json(source: dict[str, Any]) -> bool:
+    return source["path"] == "json" and any(size > _WHOLE_PIECE for _, size in _files(source))
+
+
+def _files(source: dict[str, Any]) -> list[tuple[str, int]]:
+    """Return the local files of a source with their sizes in bytes."""
+    files = source.get("data_files")
+    patterns = [files] if isinstance(files, str) else files if isinstance(files, list) else []
+    names = [name for pattern in patterns for name in sorted(glob.glob(str(pattern), recursive=True))]
+    return [(name, Path(name).stat().st_size) for name in names]
+
+
+def _count(sources: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return how many rows the data has, and whether they were counted or estimated by the lengths of lines."""
+    counts = [_count_file(name, size, source["path"]) for source in sources for name, size in _files(source)]
+    known = [count for count in counts if count is not None]
+    if not known or len(known) < len(counts) or not all(_files(source) for source in sources):
+        return {"total": None, "counted": False}
+    return {"total": sum(rows for rows, _ in known), "counted": all(exact for _, exact in known)}
+
+
+def _count_file(name: str, size: int, builder: str) -> tuple[int, bool] | None:
+    if builder == "parquet":
+        import pyarrow.parquet
+
+        return pyarrow.parquet.ParquetFile(name).metadata.num_rows, True
+    with Path(name).open("rb") as file:
+        head = file.read(_PIECE)
+    if builder not in ("json", "text") or not head.strip() or head.lstrip()[:1] == b"[" or b"\0" in head[:1024]:
+        return None  # a list, or packed
+    lines = sum(1 for line in head.splitlines() if line.strip())
+    return (lines, True) if len(head) == size else (round(lines * size / len(head)), False)
 
 
 def _refuse_large_list(source: dict[str, Any]) -> None:
     """Raise TooLargeError for a large local file that is one JSON list."""
-    if source["path"] != "json" or not isinstance(source.get("data_files"), str):
+    if source["path"] != "json":
         return
-    for name in sorted(glob.glob(source["data_files"], recursive=True))[:1]:
+    for name, size in _files(source)[:1]:
         with Path(name).open("rb") as file:
-            if file.read(1024).lstrip().startswith(b"[") and os.fstat(file.fileno()).st_size > _WHOLE:
-                raise TooLargeError(f"{name} is one JSON list of {os.fstat(file.fileno()).st_size / 2**30:.1f} GiB")
+            if file.read(1024).lstrip().startswith(b"[") and size > _WHOLE:
+                raise TooLargeError(f"{name} is one JSON list of {size / 2**30:.1f} GiB")
 
 
-def _on_hub(path: str) -> bool:
+def on_hub(path: str) -> bool:
     """Whether `datasets` would look for a data set of this name on the Hub."""
     from datasets.packaged_modules import _PACKAGED_DATASETS_MODULES
 
@@ -115,7 +203,7 @@ def _on_hub(path: str) -> bool:
     return relative and path not in _PACKAGED_DATASETS_MODULES and not Path(path).is_dir()
 
 
-def _hub_has(path: str) -> bool:
+def hub_has(path: str) -> bool:
     """Return whether the Hub has a data set, False where it cannot be asked. Raises what the Hub's client raises."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
@@ -130,7 +218,7 @@ def _hub_has(path: str) -> bool:
 
 
 @contextlib.contextmanager
-def _cache_only() -> Iterator[None]:
+def cache_only() -> Iterator[None]:
     """Make the libraries look in their cache alone, so that they do not ask a Hub again that does not answer."""
     import datasets.config
     from huggingface_hub import constants
@@ -143,7 +231,8 @@ def _cache_only() -> Iterator[None]:
         datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE = before
 
 
-def _refusal(error: Exception) -> dict[str, Any]:
+def refusal(error: Exception) -> dict[str, Any]:
+    """Return what a library refused: `{"error_type", "error", "status"}`, the last of the Hub's answer."""
     cause = hub_cause(error)
     status = getattr(getattr(cause, "response", None), "status_code", None)
     return {"error_type": type(cause).__name__, "error": str(cause), "status": status}

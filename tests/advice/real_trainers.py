@@ -1,7 +1,4 @@
-"""The real trainers on small data: run as a program, it prints for each (trainer, table) "ok" or the error, as JSON.
-
-Gets `{"cases": [[trainer, rows]], "model": path}` on standard input. One process for all, as importing takes seconds.
-"""
+"""One step of the real trainers on small data, and what they raise."""
 
 from __future__ import annotations
 
@@ -14,45 +11,80 @@ import tempfile
 import warnings
 from typing import Any
 
+from kerneltui import demo
+from kerneltui.worker import experimental
+
+_COMMON: dict[str, Any] = {
+    "use_cpu": True, "bf16": False, "max_steps": 1, "report_to": "none", "save_strategy": "no",
+    "logging_strategy": "no", "gradient_checkpointing": False, "disable_tqdm": True,
+}  # fmt: skip
+_SHORT = {"max_completion_length": 4}
+_OWN: dict[str, dict[str, Any]] = {
+    "grpo": {"num_generations": 2, **_SHORT}, "rloo": {"num_generations": 2, **_SHORT}, "distillation": _SHORT,
+    "online_dpo": {"max_new_tokens": 4}, "sdft": {"num_generations": 2, **_SHORT},
+    "gkd": {"max_new_tokens": 4, "max_length": 64},
+}  # fmt: skip
+
 
 def main() -> None:
+    """Read `{"cases": [[trainer, rows]]}` from standard input and print for each "ok" or the error, as JSON."""
     request = json.load(sys.stdin)
     os.environ.update(HF_HUB_OFFLINE="1", TQDM_DISABLE="1")
     warnings.simplefilter("ignore")
-    for trainer, rows in request["cases"]:
-        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-            try:
-                train(trainer, rows, request["model"], folder)
-                result = "ok"
-            except Exception as error:  # noqa: BLE001 - whatever a trainer raises is the answer
-                result = f"{type(error).__name__}: {error}"
-        print(json.dumps(result), flush=True)
-
-
-def train(trainer: str, rows: list[dict[str, Any]], model: str, folder: str) -> None:
-    """Make one step of a trainer; raises what it raises."""
-    import trl
     from datasets import Dataset
 
-    names = {"sft": "SFT", "dpo": "DPO", "kto": "KTO", "grpo": "GRPO", "rloo": "RLOO"}
-    name = names.get(trainer, trainer.capitalize())
-    options: dict[str, Any] = {
-        "output_dir": folder, "use_cpu": True, "bf16": False, "max_steps": 1, "per_device_train_batch_size": 2,
-        "report_to": "none", "save_strategy": "no", "logging_strategy": "no", "gradient_checkpointing": False,
-        "disable_tqdm": True,
-    }  # fmt: skip
+    for trainer, rows in request["cases"]:
+        with contextlib.redirect_stdout(io.StringIO()):
+            said = _said(trainer, lambda rows=rows: Dataset.from_list(rows), {})
+        print(json.dumps(said or "ok"), flush=True)
+
+
+def train_file(trainer: str, source: dict[str, Any], options: dict[str, Any]) -> str | None:
+    """Return what a trainer raises on a file, read as TRL's scripts read it; None where it makes a step."""
+
+    def read() -> Any:
+        from trl import DatasetMixtureConfig, get_dataset
+
+        return get_dataset(DatasetMixtureConfig(datasets=[source]))["train"]
+
+    return _said(trainer, read, options)
+
+
+def _said(trainer: str, read: Any, options: dict[str, Any]) -> str | None:
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            train(trainer, read(), folder, options)
+        except Exception as error:  # noqa: BLE001 - whatever a trainer raises is the answer
+            return f"{type(error).__name__}: {error}"
+    return None
+
+
+def train(trainer: str, dataset: Any, folder: str, options: dict[str, Any]) -> None:
+    """Make one step of a trainer on all rows; raises what it raises."""
+    trainer_class, config_class = _classes(trainer)
+    own = _OWN.get(trainer, {"max_length": 64})
+    batch = {"per_device_train_batch_size": 2 * len(dataset)}
+    takes, model = experimental.parameters(trainer_class), str(demo.model_path())
     more: dict[str, Any] = {}
-    if trainer in ("grpo", "rloo"):
-        options |= {"num_generations": 2, "max_completion_length": 4}
+    if "reward_funcs" in takes:
         more["reward_funcs"] = lambda completions, **_: [float(len(str(it))) for it in completions]
-    elif trainer == "distillation":
-        options["max_completion_length"] = 4
+    if "teacher_model" in takes:
         more["teacher_model"] = model
-    else:
-        options["max_length"] = 64
-    arguments = getattr(trl, f"{name}Config")(**options)
-    dataset = Dataset.from_list(rows)
-    getattr(trl, f"{name}Trainer")(model=model, args=arguments, train_dataset=dataset, **more).train()
+    if trainer in ("gkd", "online_dpo", "orpo", "cpo"):
+        from transformers import AutoTokenizer
+
+        more["processing_class"] = AutoTokenizer.from_pretrained(model)
+    arguments = config_class(output_dir=folder, **{**_COMMON, **batch, **own, **options})
+    trainer_class(model=model, args=arguments, train_dataset=dataset, **more).train()
+
+
+def _classes(trainer: str) -> tuple[Any, Any]:
+    if experimental.is_experimental(trainer):
+        return experimental.classes(trainer)
+    import trl
+
+    name = trainer.capitalize() if trainer in ("reward", "distillation") else trainer.upper()
+    return getattr(trl, f"{name}Trainer"), getattr(trl, f"{name}Config")
 
 
 if __name__ == "__main__":

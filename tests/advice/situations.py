@@ -220,7 +220,7 @@ def make_situation(
     server = server or make_server(H200)
     given = given or {}
     settings = Settings(
-        values={**_COMMON, **_OWN[trainer], **{k: v for k, v in given.items() if k not in unknown_keys}},
+        values={**_COMMON, **_OWN.get(trainer, {}), **{k: v for k, v in given.items() if k not in unknown_keys}},
         config_class=trainer.upper(),
         given=tuple(sorted(name for name in given if name not in unknown_keys)),
         unknown=unknown_keys,

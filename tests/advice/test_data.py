@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from kerneltui import demo
 from kerneltui.advice.data import fits, fitting_trainers
 from kerneltui.facts.dataset import Column, DatasetFacts
 from kerneltui.worker.datasets_adapter import column_facts
@@ -104,9 +103,8 @@ def test_the_data_that_each_trainer_reads(trainer: str) -> None:
 def test_the_real_trainer_reads_the_same(trainer: str) -> None:
     cases = [[trainer, rows] for rows in TABLES.values()]
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("real_trainers.py"))],
-        input=json.dumps({"cases": cases, "model": str(demo.model_path())}),
-        capture_output=True, text=True, timeout=900, check=False,
+        [sys.executable, "-m", "tests.advice.real_trainers"], cwd=Path(__file__).parents[2],
+        input=json.dumps({"cases": cases}), capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     results = dict(zip(TABLES, map(json.loads, done.stdout.splitlines()), strict=True))
@@ -127,18 +125,20 @@ def test_reasons_name_what_is_wanted_and_what_is_there() -> None:
 
 
 def test_lists_of_words_are_no_prompts() -> None:
+    """The trainers take them, as pairs of texts, and mappings as lists of their keys: that is no training."""
     assert fits(facts([{"prompt": ["a", "b"]}]), "grpo").reason == "prompt is neither text nor messages: list of text"
+    assert fits(facts([{"prompt": {"a": "b"}}]), "distillation").ok is False
 
 
 def test_what_is_not_known_is_not_judged() -> None:
     assert fits(None, "sft").ok is None
-    assert fits(facts(TABLES["text"]), "gkd").ok is None
+    assert fits(facts(TABLES["text"]), "ppo").ok is None
     assert fits(facts([{"images": [], "messages": CHAT}]), "sft").ok is None
 
 
 def test_trainers_that_can_read_the_data_come_first() -> None:
-    order = fitting_trainers(facts(TABLES["preference"]), ("distillation", "sft", "gkd", "dpo", "kto"))
-    assert list(order) == ["distillation", "dpo", "kto", "gkd", "sft"]
+    order = fitting_trainers(facts(TABLES["preference"]), ("distillation", "sft", "ppo", "dpo", "kto"))
+    assert list(order) == ["distillation", "dpo", "kto", "ppo", "sft"]
 
 
 def test_data_that_does_not_fit_blocks_and_names_the_trainers_that_it_fits() -> None:

@@ -36,16 +36,28 @@ def test_a_name_is_asked_about_as_an_entry_of_datasets() -> None:
         "dataset_text_field": "content", "model_name_or_path": "c/d",
     }  # fmt: skip
     facts, asked = _read(ROWS, values)
-    assert asked["source"] == {"path": "a/b", "name": "en", "split": "train_sft"}
-    assert (asked["text_field"], asked["model"], asked["rows"], asked["cwd"]) == ("content", "c/d", 3, "/")
+    assert asked["sources"] == [{"path": "a/b", "name": "en", "split": "train_sft"}]
+    assert asked["options"] == {"dataset_text_field": "content"}
+    assert (asked["model"], asked["rows"], asked["cwd"]) == ("c/d", 3, "/")
     assert (facts.name, facts.split, facts.parts, facts.kind) == ("a/b", "train_sft", 1, "language modeling, standard")
 
 
-def test_of_a_mixture_the_first_is_read() -> None:
+def test_of_a_mixture_all_parts_are_read() -> None:
     entries = [{"path": "a/b", "split": "part"}, {"path": "c/d"}]
     facts, asked = _read(ROWS, {"datasets": entries, "dataset_name": "ignored/by-trl"})
-    assert asked["source"] == entries[0]
+    assert asked["sources"] == entries
     assert (facts.name, facts.split, facts.parts) == ("a/b", "part", 2)
+
+
+@pytest.mark.parametrize(
+    ("part", "title"),
+    [(0, "No data set a/b on the Hub"), (1, "No data set c/d on the Hub"), (None, "The parts of the data do not go")],
+)
+def test_of_a_mixture_the_part_that_is_refused_is_named(part: int | None, title: str) -> None:
+    answer = {"error_type": "RepositoryNotFoundError", "error": "no", "status": 404, "part": part}
+    with pytest.raises(KerneltuiError) as raised:
+        _read(answer, {"datasets": [{"path": "a/b"}, {"path": "c/d"}]})
+    assert raised.value.title.startswith(title)
 
 
 @pytest.mark.parametrize(

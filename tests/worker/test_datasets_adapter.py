@@ -15,9 +15,11 @@ import pytest
 
 from kerneltui import demo
 from kerneltui.errors import KerneltuiError, UsageError
+from kerneltui.facts.choices import read_choices
 from kerneltui.facts.dataset import DatasetFacts, read_dataset
 from kerneltui.interpreter import Asker, find_interpreter
 from kerneltui.plan.sources import data_values
+from tests.hub.server import LoopbackHub
 
 
 class _Hub(http.server.BaseHTTPRequestHandler):
@@ -119,14 +121,57 @@ def test_folders_splits_and_columns(asker: Asker, tmp_path: Path) -> None:
     found = _read(asker, "data one", tmp_path, dataset_train_split="test")
     assert (found.rows, found.split) == (({"text": "b", "id": 2},), "test")
     entry = {"path": "data one", "columns": ["id"]}
-    mixed = read_dataset(asker, {"datasets": [entry, {"path": "other"}]}, tmp_path, "sft")
-    assert (list(mixed.types), mixed.parts, mixed.name) == (["id"], 2, "data one")
+    assert list(read_dataset(asker, {"datasets": [entry]}, tmp_path, "sft").types) == ["id"]
     with pytest.raises(UsageError) as raised:
         _read(asker, "data one", tmp_path, dataset_train_split="validation")
     assert raised.value.title == "data one needs another split"
     assert "'train'" in raised.value.hint
     with pytest.raises(UsageError, match=r"another configuration"):
         _read(asker, "data one", tmp_path, dataset_config="none")
+
+
+def test_a_mixture_is_joined_as_trl_joins_it(asker: Asker, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "a", "id": 1}\n' * 30)
+    (tmp_path / "b.jsonl").write_text('{"text": "b"}\n' * 5)
+    (tmp_path / "c.jsonl").write_text('{"text": 3}\n')
+    a, b, c = ({"path": "json", "data_files": f"{name}.jsonl"} for name in "abc")
+    found = read_dataset(asker, {"datasets": [a, b]}, tmp_path, "sft", rows=6)
+    assert ([row["text"] for row in found.rows], found.parts, found.total, found.counted) == (
+        list("aaabbb"),
+        2,
+        35,
+        True,
+    )
+    with pytest.raises(UsageError, match="The parts of the data do not go together"):
+        read_dataset(asker, {"datasets": [a, c]}, tmp_path, "sft")
+    with pytest.raises(UsageError, match="No data file at none"):
+        read_dataset(asker, {"datasets": [a, {"path": "json", "data_files": "none.jsonl"}]}, tmp_path, "sft")
+
+
+def test_what_the_trainer_makes_of_the_rows(asker: Asker, tmp_path: Path) -> None:
+    """Held against numbers that are counted by hand, and by the tokenizer of the demo's model."""
+    model = str(demo.model_path())
+    options: dict[str, Any] = {"model_name_or_path": model, "max_length": 24, "assistant_only_loss": True}
+    found = _read(asker, str(demo.data_path("sft")), tmp_path, **options).prepared
+    assert found is not None
+    first = found.examples[0]
+    assert "".join(piece.text for piece in first.pieces if piece.loss) == "2 plus 3 is 5.<|im_end|>"
+    assert first.pieces[0].text == "<|im_start|>user\nWhat is 2 plus 3?<|im_end|>\n<|im_start|>assistant\n"
+    assert found.sequences[0].loss_tokens == 7
+    assert all(sequence.has_eos for sequence in found.sequences)
+    assert (found.eos, found.max_length, found.dropped) == ("<|im_end|>", 24, ())
+    assert found.cut_share == sum(tokens > 24 for tokens in found.lengths) / 20
+    packed = _read(asker, str(demo.data_path("sft")), tmp_path, **{**options, "packing": True, "max_length": 64})
+    assert packed.prepared is not None and packed.prepared.packed is not None
+    assert sum(packed.prepared.packed) == sum(found.lengths)
+    assert packed.prepared.density == sum(found.lengths) / (64 * len(packed.prepared.packed))
+
+
+def test_rows_that_are_left_out_are_named(asker: Asker, tmp_path: Path) -> None:
+    rows = [{"prompt": "a " * (40 if number == 2 else 2), "completion": "b"} for number in range(1, 5)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = _read(asker, "rows.jsonl", tmp_path, model_name_or_path=str(demo.model_path()), max_length=16)
+    assert found.prepared is not None and found.prepared.dropped == (2,)
 
 
 def test_the_first_row_that_is_of_another_kind_is_told(asker: Asker, tmp_path: Path) -> None:
@@ -221,3 +266,51 @@ def test_why_tokens_were_not_counted(asker: Asker, tmp_path: Path) -> None:
     found = _read(asker, "rows.jsonl", tmp_path, model_name_or_path=str(bare))
     assert (found.tokens, found.chat_template) == (None, False)
     assert (found.no_tokens or "").startswith("row 1: ")
+
+
+CARD = """---
+configs:
+- config_name: en
+  data_files: [{split: train, path: en/train.jsonl}, {split: validation, path: en/valid.jsonl}]
+- config_name: vi
+  data_files: [{split: train, path: vi/train.jsonl}]
+  %s
+---
+"""
+
+
+def test_configurations_and_splits_are_listed(asker: Asker, tmp_path: Path) -> None:
+    for name in ("en/train", "en/valid", "vi/train"):
+        (tmp_path / "many" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "many" / f"{name}.jsonl").write_text('{"text": "a"}\n')
+    (tmp_path / "many" / "README.md").write_text(CARD % "")
+    found = read_choices(asker, "many", tmp_path)
+    assert (found.configurations, found.default, found.splits) == (("en", "vi"), None, ())
+    assert read_choices(asker, "many", tmp_path, configuration="en").splits == ("train", "validation")
+    (tmp_path / "many" / "README.md").write_text(CARD % "default: true")
+    found = read_choices(asker, "many", tmp_path)
+    assert (found.default, found.configuration, found.splits) == ("vi", "vi", ("train",))
+    with pytest.raises(UsageError, match="another configuration"):
+        read_choices(asker, "many", tmp_path, configuration="fr")
+
+
+@pytest.mark.full
+def test_a_data_set_of_the_hub(hub: LoopbackHub, tmp_path: Path) -> None:
+    rows = b'{"text": "a b"}\n' * 3
+    card = (CARD % "default: true").encode()
+    hub.add("dataset", "tests/many", {
+        "README.md": card, "en/train.jsonl": rows, "en/valid.jsonl": rows, "vi/train.jsonl": rows,
+    })  # fmt: skip
+    with Asker(find_interpreter(), environment=hub.environment()) as asker:
+        found = read_choices(asker, "tests/many", tmp_path, configuration="en")
+        assert (found.configurations, found.splits) == (("en", "vi"), ("train", "validation"))
+        entries = [{"path": "tests/many", "name": "en", "split": "validation"}, {"path": "tests/many"}]
+        mixed = read_dataset(asker, {"datasets": entries}, tmp_path, "sft")
+        assert (len(mixed.rows), mixed.parts, mixed.split) == (6, 2, "validation")
+
+
+@pytest.mark.parametrize(("name", "title"), [("gated/data", "gated/data is gated"), ("none/here", "No data set")])
+def test_choices_that_the_hub_does_not_give(asker: Asker, tmp_path: Path, name: str, title: str) -> None:
+    with pytest.raises(KerneltuiError) as raised:
+        read_choices(asker, name, tmp_path)
+    assert raised.value.title.startswith(title)
