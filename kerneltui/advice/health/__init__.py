@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kerneltui.advice.finding import ORDER, Finding
-from kerneltui.advice.health import cards, driver, host, hub, packages, session, torch_build
+from kerneltui.advice.health import abilities, cards, driver, host, hub, packages, session, sharing, torch_build
 from kerneltui.facts.server import Server
 
-_SUBJECTS = (driver, torch_build, packages, cards, host, hub, session)
+_SUBJECTS = (driver, torch_build, packages, cards, sharing, abilities, host, hub, session)
 
 
 def judge_server(server: Server) -> tuple[Finding, ...]:

@@ -8,7 +8,7 @@ import msgspec
 
 from kerneltui.advice.finding import Finding
 from kerneltui.advice.health import judge_server
-from kerneltui.advice.health.cards import in_use, is_busy
+from kerneltui.advice.health.sharing import in_use, is_busy
 from kerneltui.advice.situation import Situation
 
 # Rules of plans that tell the effect of what is wrong with the server: then its finding only adds what mends it.

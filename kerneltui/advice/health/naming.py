@@ -27,3 +27,13 @@ def gib(size: int | None) -> str:
     if size is None:
         return "–"
     return f"{size / GIB:.0f} GiB" if size >= 10 * GIB else f"{size / GIB:.1f} GiB"
+
+
+def are(gpus: Sequence[Gpu]) -> str:
+    """Return "is" for one card, "are" for several."""
+    return "is" if len(gpus) == 1 else "are"
+
+
+def smi_number(gpu: Gpu) -> str:
+    """Return what `nvidia-smi -i` takes for a card."""
+    return str(gpu.uuid or (gpu.index if gpu.nvml_index is None else gpu.nvml_index))
