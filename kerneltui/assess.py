@@ -14,6 +14,7 @@ from kerneltui.errors import HubError, KerneltuiError, UsageError
 from kerneltui.facts.attention import AttentionChoice, device_type, resolve_attention
 from kerneltui.facts.builds import judge, judge_cached, judge_repository, local_kernels
 from kerneltui.facts.cached import cache_folder, cached_kernels
+from kerneltui.facts.dataset import dataset_name, read_dataset
 from kerneltui.facts.hub import Hub
 from kerneltui.facts.local_data import check_local_data
 from kerneltui.facts.model import ModelFacts, read_model
@@ -37,9 +38,11 @@ def find_out(
     *,
     on_progress: ProgressCallback | None = None,
     elsewhere: bool = False,
+    data: bool = True,
 ) -> Situation:
     """Return all that can be found out about `plan` on `server`; `elsewhere` tells that this is another machine.
 
+    Without `data` its rows are not read (see `with_data`), which can take long where they are on the Hub.
     Raises UsageError for what the person must correct first (an unknown trainer, a file that is not there).
     """
     tell = on_progress or (lambda text: None)
@@ -63,7 +66,25 @@ def find_out(
         elsewhere=elsewhere,
         differing=_differing(server, asker) if elsewhere else {},
     )
-    return _with_kernel(situation, asker, hub, tell)
+    situation = _with_kernel(situation, asker, hub, tell)
+    return with_data(situation, asker, on_progress=on_progress) if data else situation
+
+
+def with_data(situation: Situation, asker: Asker, *, on_progress: ProgressCallback | None = None) -> Situation:
+    """Return the situation with what the first rows of its data tell; why they cannot be read is in its `unknown`.
+
+    A plan that names no data keeps its situation.
+    """
+    values, plan = situation.settings.values, situation.plan
+    if not dataset_name(values):
+        return situation
+    if on_progress:
+        on_progress("reading the first rows of the data")
+    try:
+        found = read_dataset(asker, values, Path(plan.cwd), plan.trainer)
+    except KerneltuiError as error:
+        return _not_asked(situation, "data", "\n".join(filter(None, (error.title, error.message, error.hint))))
+    return msgspec.structs.replace(situation, data=found)
 
 
 def with_attention(

@@ -168,7 +168,7 @@ def test_folders_of_another_machine_are_not_read_here(find: Find, hub: LoopbackH
     assert not hub.requests
     missing = {"path": "json", "data_files": "/data/of/the/server.jsonl"}
     other = find(plan(model_name_or_path="/models/of/the/server", datasets=[missing]), server, elsewhere=True)
-    assert ids(other) == {"trainer.model": "warn"}
+    assert ids(other) == {"trainer.model": "warn", "data.unread": "note"}
     with pytest.raises(UsageError):
         find(plan(model_name_or_path="/models/of/the/server"), server)
 
@@ -260,3 +260,19 @@ def test_a_secret_is_told_and_does_not_reach_a_finding(find: Find, tmp_path: Pat
     text = msgspec.json.encode(told).decode()
     assert "secretsecret" not in text
     assert "abcdef" not in text
+
+
+# The data
+
+
+def test_rows_that_the_trainer_cannot_read_block_before_any_model_is_loaded(find: Find) -> None:
+    pairs = {"path": "json", "data_files": str(demo.data_path("dpo"))}
+    assert "data.format" in blocked(find(plan("sft", datasets=[pairs]), make_server()))
+    assert "data.format" not in ids(find(plan("dpo"), make_server()))
+    assert find(plan("sft", datasets=[pairs]), make_server(), data=False).data is None
+
+
+def test_data_that_cannot_be_looked_at_is_warned_about_with_the_reason(find: Find) -> None:
+    found = find(plan(datasets=[{"path": "nobody/nothing"}]), make_server())
+    assert (found.data, ids(found)["data.unread"]) == (None, "warn")
+    assert "the Hub cannot be reached" in found.unknown["data"]

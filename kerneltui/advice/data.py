@@ -112,6 +112,24 @@ def wrong_format(situation: Situation) -> list[Finding]:
     ]
 
 
+def unread(situation: Situation) -> list[Finding]:
+    """What kept a look at the data from succeeding may keep TRL from it too; another machine may have the files."""
+    reason = situation.unknown.get("data")
+    if situation.data is not None or not reason:
+        return []
+    title, _, rest = reason.partition("\n")
+    return [
+        Finding(
+            id="data.unread",
+            severity="note" if situation.elsewhere else "warn",
+            title=title,
+            why="\n".join(filter(None, (rest, "Whether the trainer can read its rows was not checked."))),
+            origin="asked",
+            source=situation.cite_answer("datasets", "load_dataset(…, streaming=True)"),
+        )
+    ]
+
+
 def no_chat_template(situation: Situation) -> list[Finding]:
     """Messages become text by the tokenizer's chat template, which base models often lack."""
     data, values = situation.data, situation.settings.values
@@ -266,4 +284,4 @@ _READERS: dict[str, Callable[[Types, str], tuple[list[str], str]]] = {
 TRAINERS = ("sft", "dpo", "kto", "reward", "grpo", "rloo", "distillation")
 """The trainers of the `trl` command (TRL 1.16.0)."""
 
-RULES: tuple[Callable[[Situation], list[Finding]], ...] = (wrong_format, no_chat_template)
+RULES: tuple[Callable[[Situation], list[Finding]], ...] = (unread, wrong_format, no_chat_template)

@@ -63,7 +63,7 @@ def assess_plan(
 ) -> tuple[Situation, Assessment]:
     """Return the situation and the assessment of a plan, as `assessed` gives them. Raises KerneltuiError."""
     from kerneltui.assess import assess, find_out
-    from kerneltui.facts.hub import Hub
+    from kerneltui.facts.hub import Hub, is_offline
     from kerneltui.paths import hub_answers
 
     with progress() as tell:
@@ -71,7 +71,9 @@ def assess_plan(
         machine = machine or server_report(python, server, None, tell)
         refuse_mistyped(plan, asker)
         seen = plan.environment
-        hub = Hub(seen.get("HF_ENDPOINT"), token=seen.get("HF_TOKEN"), folder=hub_answers())
+        hub = Hub(
+            seen.get("HF_ENDPOINT"), token=seen.get("HF_TOKEN"), folder=hub_answers(), offline=is_offline(seen)
+        )
         situation = find_out(plan, machine, asker, hub, on_progress=tell, elsewhere=server is not None)
     return situation, assess(situation)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -138,13 +138,24 @@ class Hub:
     `endpoint` and `token` are huggingface_hub's own where they are None. `timeout` is for one answer, in
     seconds. `folder` is where answers are kept between calls, None: as long as this lives. What a commit holds is
     asked for once; `keep` is how old, in seconds, another answer may be.
+    `offline` asks nothing; without it that is huggingface_hub's to say.
     """
 
     def __init__(
-        self, endpoint: str | None = None, *, token: str | None = None, timeout: float = 10, folder: Path | None = None
+        self, endpoint: str | None = None, *, token: str | None = None, timeout: float = 10, folder: Path | None = None,
+        offline: bool = False,
     ) -> None:
-        self._http = HubHttp(endpoint, token, timeout, ReplyStore(folder))
+        self._http = HubHttp(endpoint, token, timeout, ReplyStore(folder), offline=offline)
         self._ask = True
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str], *, endpoint: str | None = None) -> Hub:
+        """Return the Hub that a process with these variables beside ours would ask, `endpoint` where they name none."""
+        return cls(
+            environment.get("HF_ENDPOINT") or endpoint,
+            token=environment.get("HF_TOKEN"),
+            offline=is_offline(environment),
+        )
 
     @property
     def endpoint(self) -> str:
@@ -333,6 +344,12 @@ def version_of(revision: KernelRevision) -> int | None:
     """Return the number of a version branch, None for another branch and for a tag; kernels ignores those."""
     version = _VERSION_BRANCH.fullmatch(revision.name)
     return int(version[1]) if version and revision.kind == "branch" else None
+
+
+def is_offline(environment: Mapping[str, str]) -> bool:
+    """Return whether variables forbid to ask the Hub, as `huggingface_hub.constants` reads them."""
+    values = (environment.get(name, "") for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"))
+    return any(value.upper() in ("1", "ON", "YES", "TRUE") for value in values)
 
 
 def check_repository(repo: str) -> str:

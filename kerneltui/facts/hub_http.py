@@ -58,13 +58,15 @@ class HubHttp:
     `timeout` is in seconds: to connect, for each read, and for a whole answer. A dropped connection and a 5xx
     are tried once more after half a second. After a 429 nothing is sent until the Hub takes requests again: an error
     says how long that is. Answers are kept in `store`. `endpoint` and `token` are huggingface_hub's own where they are
-    None.
+    None; `offline` asks nothing, as its offline mode does.
     """
 
     def __init__(
-        self, endpoint: str | None, token: str | None, timeout: float, store: ReplyStore | None = None
+        self, endpoint: str | None, token: str | None, timeout: float, store: ReplyStore | None = None,
+        *, offline: bool = False,
     ) -> None:
         self._endpoint = endpoint
+        self._offline = offline
         self._token = token
         self._timeout = timeout
         self.store = store or ReplyStore()
@@ -159,6 +161,8 @@ class HubHttp:
 
     def _ask(self, url: str, params: Mapping[str, Any] | None, kept: Kept | None) -> Reply:
         """Return the Hub's answer, or the kept one where the Hub says that it still holds."""
+        if self._offline:
+            raise offline()
         etag = kept.etag if kept else None
         reply = self._attempt(url, params, etag, last=False) or self._attempt(url, params, etag, last=True)
         assert reply

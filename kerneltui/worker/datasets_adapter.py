@@ -6,6 +6,7 @@ import contextlib
 import glob
 import itertools
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,7 @@ def _read(source: dict[str, Any], rows: int) -> Any:
             name=source.get("name"),
             data_dir=source.get("data_dir"),
             data_files=source.get("data_files"),
-            split=source.get("split") or "train",
+            split=_first_split(source.get("split") or "train"),
             streaming=True,
             **more,
         )
@@ -183,6 +184,11 @@ def _count_file(name: str, size: int, builder: str) -> tuple[int, bool] | None:
         return None  # a list, or packed
     lines = sum(1 for line in head.splitlines() if line.strip())
     return (lines, True) if len(head) == size else (round(lines * size / len(head)), False)
+
+
+def _first_split(split: str) -> str:
+    """Return the first split of an expression such as "train[:10%]+test": a stream has whole splits alone."""
+    return re.split(r"[\[+]", split, maxsplit=1)[0].strip()
 
 
 def _refuse_large_list(source: dict[str, Any]) -> None:

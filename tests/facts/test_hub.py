@@ -176,6 +176,15 @@ def test_endpoint_is_huggingface_hubs_own_when_none_is_given() -> None:
     assert Hub().endpoint == "http://127.0.0.1:9"  # set in conftest
 
 
+def test_a_plans_variables_name_another_hub_or_forbid_to_ask(hub: LoopbackHub) -> None:
+    assert Hub.of({}, endpoint=hub.url).endpoint == hub.url
+    assert Hub.of({"HF_ENDPOINT": hub.url}, endpoint="http://127.0.0.1:9").revisions(FLASH)
+    asked = hub.count()
+    with pytest.raises(HubError) as caught:
+        Hub.of({"HF_HUB_OFFLINE": "1"}, endpoint=hub.url).revisions(FLASH)
+    assert (caught.value.kind, hub.count()) == ("offline", asked)
+
+
 def test_the_import_costs_no_huggingface_hub() -> None:
     code = "import kerneltui.facts.builds, sys; print('huggingface_hub' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"

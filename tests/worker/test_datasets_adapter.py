@@ -125,6 +125,8 @@ def test_folders_splits_and_columns(asker: Asker, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
         _read(asker, "data one", tmp_path, dataset_train_split="validation")
     assert raised.value.title == "data one needs another split"
+    part = _read(asker, "data one", tmp_path, dataset_train_split="test[:50%]+train")
+    assert part.rows == ({"text": "b", "id": 2},)
     assert "'train'" in raised.value.hint
     with pytest.raises(UsageError, match=r"another configuration"):
         _read(asker, "data one", tmp_path, dataset_config="none")
