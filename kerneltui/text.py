@@ -21,6 +21,11 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # Characters that turn the direction of what follows could make a line read as something else.
 _DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f]")
 
+# Characters about whose width terminals disagree: joiners and selectors of emoji, the soft hyphen, what has no width;
+# and Unicode's separators of lines. Without them a line has the width that is reckoned with.
+_OF_NO_SURE_WIDTH = {
+    0x200D: None, 0xFE0E: None, 0xFE0F: None, 0x200B: None, 0xFEFF: None, 0xAD: "-", 0x2028: " ", 0x2029: " ",
+}  # fmt: skip
 # All up to the last @: a password may itself hold an @ or a slash, and to show too little does no harm.
 _CREDENTIALS = re.compile(r"(://)\S*@")
 # Those of a login with a browser are longer: hf_oauth_ or hf_jwt_, then parts of base64 with dots between.
@@ -30,15 +35,20 @@ _TOKEN_VARIABLES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_OIDC_ID_TOKEN")
 _SHORTEST_TOKEN = 8
 
 
+def sure_width(text: str) -> str:
+    """Return `text` without characters about whose width terminals disagree, so that columns stay aligned."""
+    return text.translate(_OF_NO_SURE_WIDTH)
+
+
 def plain(text: str) -> str:
     """Return `text` without escape sequences, control characters (but tab and newline) and direction overrides."""
     return _DIRECTION.sub("", _CONTROL.sub("", _ESCAPE_SEQUENCE.sub("", text)))
 
 
 def plain_line(text: str) -> str:
-    """Return `plain(text)` on one line; of a line rewritten by carriage returns only the last state stays."""
+    """Return `plain(text)` on one line, of a sure width; of a line that carriage returns rewrite the last state."""
     lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
-    return " ".join(plain(line) for line in lines).strip()
+    return sure_width(" ".join(plain(line) for line in lines)).expandtabs(1).strip()
 
 
 def harmless(value: str) -> str:

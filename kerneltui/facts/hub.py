@@ -149,11 +149,14 @@ class Hub:
         self._ask = True
 
     @classmethod
-    def of(cls, environment: Mapping[str, str], *, endpoint: str | None = None) -> Hub:
+    def of(
+        cls, environment: Mapping[str, str], *, endpoint: str | None = None, folder: Path | None = None
+    ) -> Hub:
         """Return the Hub that a process with these variables beside ours would ask, `endpoint` where they name none."""
         return cls(
             environment.get("HF_ENDPOINT") or endpoint,
             token=environment.get("HF_TOKEN"),
+            folder=folder,
             offline=is_offline(environment),
         )
 

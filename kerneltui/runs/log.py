@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kerneltui.runs.tail import Tail
-from kerneltui.text import plain
+from kerneltui.text import plain, sure_width
 
 # Bytes that one `poll` reads, and how far behind the end it may be before it leaves something out.
 _SLICE = 1 << 18
@@ -24,11 +24,6 @@ _LINE_BYTES = 1 << 16
 # Cursor up, with which progress bars are drawn below one another; and how many lines it reaches at most.
 _UP = re.compile(rb"\x1b\[(\d*)A")
 REWRITABLE = 20
-# Characters about whose width terminals disagree: joiners and selectors of emoji, the soft hyphen, what has no width;
-# and Unicode's separators of lines. Without them a line has the width that is reckoned with.
-_TRANSLATED = {
-    0x200D: None, 0xFE0E: None, 0xFE0F: None, 0x200B: None, 0xFEFF: None, 0xAD: "-", 0x2028: " ", 0x2029: " ",
-}  # fmt: skip
 _TAB = 8
 
 
@@ -141,7 +136,7 @@ def to_line(data: bytes) -> str:
     """Return a line of a log as characters that a terminal only draws, in its last state, at a sane length."""
     text = data[-_LINE_BYTES:] if b"\r" in data[-_LINE_BYTES:-1] else data[:_LINE_BYTES]
     state = text.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
-    line = plain(state).translate(_TRANSLATED).expandtabs(_TAB).rstrip()
+    line = sure_width(plain(state)).expandtabs(_TAB).rstrip()
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 

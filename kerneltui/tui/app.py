@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+import codecs
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding
+from textual.filter import LineFilter
 from textual.screen import Screen
 
 from kerneltui.errors import KerneltuiError
-from kerneltui.tui.keys import EVERYWHERE, bindings
+from kerneltui.text import plain
+from kerneltui.tui.filters import AsciiSigns, NoColour, needs_ascii
+from kerneltui.tui.keys import EVERYWHERE, OPTIONS_STEP, REVISION_STEP, SERVER_STEP, Key, bindings, name_of
 from kerneltui.tui.screens.home import HomeScreen
 from kerneltui.tui.theme import DARK, LIGHT
 
 if TYPE_CHECKING:
     from kerneltui.facts.server import Server
+    from kerneltui.plan.plan import Plan
     from kerneltui.runs.directory import RunDirectory
     from kerneltui.tui.session import Session
+
+
+# Actions that a step of the wizard answers itself.
+_OF_A_STEP = {key.action for keys in (SERVER_STEP, REVISION_STEP, OPTIONS_STEP) for key in keys}
 
 
 class KerneltuiApp(App[str]):
@@ -46,6 +60,10 @@ class KerneltuiApp(App[str]):
         self._recorded = recorded
         self._watch = watch
         self._session = session
+        # Asked for at every line that is drawn, so made once.
+        self._filters_of_ours: tuple[LineFilter, ...] | None = None
+        self.draft: tuple[Plan, int] | None = None
+        """The plan that the person left in the wizard, and the step that it was at."""
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = DARK.name
@@ -65,7 +83,11 @@ class KerneltuiApp(App[str]):
         return self._session
 
     def on_mount(self) -> None:
-        """Show home, and on top of it the run that was asked for."""
+        """Show home, and on top of it the run that was asked for; end in order when the terminal goes away."""
+        # By itself Python would end at once, and leave the terminal on the other screen and deaf to its keys.
+        with contextlib.suppress(RuntimeError, ValueError):  # where this is not the main thread
+            for number in (signal.SIGHUP, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, self._end)
         self.push_screen(HomeScreen())
         if self._watch is not None:
             from kerneltui.tui.screens.run import RunScreen
@@ -73,27 +95,47 @@ class KerneltuiApp(App[str]):
             # Leaving the pane that `watch` opened ends the app.
             self.push_screen(RunScreen(self._watch), self.exit)
 
+    def _end(self) -> None:
+        """Leave the screen as a signal asks for; runs go on."""
+        self.exit(return_code=1)
+
     def on_unmount(self) -> None:
         """End the asker."""
         if self._session is not None:
             self._session.close()
 
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Return what every line goes through: no colour where NO_COLOR is set, ASCII where that is needed."""
+        if self._filters_of_ours is None:
+            encoding = getattr(sys.__stderr__, "encoding", None)
+            lacking = None if codecs.lookup(encoding or "utf-8").name == "utf-8" else encoding
+            signs = [AsciiSigns(lacking)] if needs_ascii(os.environ, encoding) else []
+            self._filters_of_ours = (*([NoColour()] if self.no_color else []), *signs)
+        return [*([] if self.no_color else super().get_line_filters()), *self._filters_of_ours]
+
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Offer every key of the screen as a command too, and the two themes."""
-        for binding in screen.active_bindings.values():
-            if binding.enabled and binding.binding.description:
-                action = binding.binding.action
-                yield SystemCommand(
-                    binding.binding.description,
-                    f"key {self.get_key_display(binding.binding)}",
-                    lambda action=action: self.call_next(screen.run_action, action),
-                )
+        """Offer every key of the screen as a command too, from the one table, and the two themes."""
+        actions: dict[str, Key] = {}
+        for key in (*getattr(screen, "KEYS", ()), EVERYWHERE[0]):
+            if screen.check_action(key.action.partition("(")[0], ()) is not False:
+                actions.setdefault(key.action, key)
+        for action, key in actions.items():
+            place = getattr(screen, "step", screen) if action in _OF_A_STEP else screen
+            yield SystemCommand(
+                key.label,
+                f"{name_of(key)}  {key.help}",
+                lambda place=place, action=action: self.call_next(place.run_action, action),
+            )
         other = LIGHT if self.theme == DARK.name else DARK
         yield SystemCommand(
             "Light theme" if other is LIGHT else "Dark theme",
             "Change the colours",
             lambda: setattr(self, "theme", other.name),
         )
+
+    def notify(self, message: str, *, title: str = "", **options: Any) -> None:
+        """Show a message for a while, as plain text: names and reasons in it come from outside."""
+        super().notify(plain(message), title=plain(title), **{"markup": False, **options})
 
     def show_error(self, error: KerneltuiError) -> None:
         """Open a dialog on an error: what happened, why, and the next step."""

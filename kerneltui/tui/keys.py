@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from textual.binding import Binding, BindingType
 
@@ -21,10 +21,28 @@ class Key:
     footer: bool = True
     shown_as: str | None = None
 
+    def while_typing(self) -> Key | None:
+        """Return the key as it works while letters are typed: by another of its keys, or not at all."""
+        found = next((name for name in self.keys.split(",") if len(name) > 1 and name not in _LETTERS), None)
+        if found is None:
+            return None
+        shown = self.shown_as if found == self.keys.split(",")[0] else found.replace("ctrl+", "^")
+        return replace(self, shown_as=shown)
+
+
+# Keys with a name of several letters that are typed all the same.
+_LETTERS = ("question_mark", "slash", "space", "delete", "backspace")
 
 EVERYWHERE = (
     Key("question_mark,f1", "help", "Help", "Show all keys of this screen, and what it is for.", shown_as="?"),
-    Key("ctrl+p", "command_palette", "Commands", "Find any command by typing a part of its name.", footer=False),
+    Key(
+        "ctrl+p",
+        "command_palette",
+        "Commands",
+        "Find any command by typing a part of its name.",
+        footer=False,
+        shown_as="^p",
+    ),
 )
 HOME = (
     Key("enter", "open", "Open", "Open the run under the cursor."),
@@ -45,11 +63,12 @@ DOCTOR = (
 WIZARD = (
     Key("enter", "take", "Take it", "Take what is marked and go to the next step."),
     Key("escape", "back", "Back", "Go one step back; no answer is lost.", shown_as="esc"),
-    Key("ctrl+right", "next", "Next", "Go to the next step without changing anything.", shown_as="^→"),
+    Key("ctrl+right", "next", "Next", "Go to the next step without changing anything.", footer=False, shown_as="^→"),
     Key("ctrl+left", "back", "Previous", "Go one step back.", footer=False, shown_as="^←"),
-    Key("f,ctrl+f", "fix", "Fix", "Apply the first fix of the finding at the top."),
+    Key("f,ctrl+f", "fix", "Fix", "Apply the fix at which the findings show this key."),
     Key("i,ctrl+d", "details", "Details", "Show all findings: why, where that can be read, and every fix."),
-    Key("ctrl+r", "retry", "Retry", "Ask again what could not be found out.", footer=False),
+    Key("ctrl+r", "retry", "Retry", "Ask again what could not be found out.", footer=False, shown_as="^r"),
+    Key("ctrl+n", "anew", "Start over", "Begin a new plan at the first step.", footer=False, shown_as="^n"),
     Key("q", "home", "Home", "Go home; the plan is kept until kerneltui ends.", footer=False),
 )
 SERVER_STEP = (Key("space", "choose", "Choose GPU", "Use the GPU under the cursor, or not."),)
@@ -60,7 +79,7 @@ OPTIONS_STEP = (
     Key("delete,backspace", "reset", "Default", "Go back to TRL's default.", footer=False),
 )
 CHECK = (
-    Key("l", "launch", "Launch", "Start the run in a session of its own."),
+    Key("l", "launch", "Launch", "Start the run in a session of its own, as Enter does.", footer=False),
     Key("e", "export", "Export", "Write the command, the YAML and a Python script for other hands."),
 )
 RUN = (
@@ -73,6 +92,11 @@ RUN = (
     Key("f", "follow", "Follow", "Follow the end of the log, or stop following.", footer=False),
     Key("l,escape,q", "leave", "Leave", "Leave this pane; the run goes on.", shown_as="l"),
 )
+
+
+def name_of(key: Key) -> str:
+    """Return what a key is called in the footer, the help and the commands."""
+    return key.shown_as or key.keys.split(",")[0]
 
 
 def bindings(*tables: tuple[Key, ...]) -> list[BindingType]:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypedDict
 
+import msgspec
+
+from kerneltui.advice.situation import Situation
+from kerneltui.assess import with_data
 from kerneltui.errors import KerneltuiError
-from kerneltui.facts.dataset import dataset_name
+from kerneltui.facts.dataset import DatasetFacts, dataset_name
 from kerneltui.facts.hub import Hub
 from kerneltui.facts.read_server import ServerCallback, read_server, reread_server
 from kerneltui.facts.server import Server
@@ -19,6 +24,12 @@ from kerneltui.runs.find import list_runs
 
 # How many of the newest runs are looked at for what was used last.
 _RECENT = 10
+# What a look at the data depends on, beside the reader.
+_SOURCE = ("datasets", "dataset_name", "dataset_config", "dataset_train_split", "model_name_or_path")
+
+# Who reads the data: the trainer, and SFT's column of plain text. What a look gave: the facts, or why there are none.
+Reader = tuple[str, str]
+Look = tuple[DatasetFacts | None, str | None]
 
 
 class _Callbacks(TypedDict):
@@ -27,9 +38,11 @@ class _Callbacks(TypedDict):
 
 
 class Session:
-    """Lives as long as the app. Safe to use from several threads; `close` ends the asker.
+    """Lives as long as the app. Safe to use from several threads; `close` ends the askers.
 
     `recorded` is a server report of another machine, None for this one; `endpoint` another Hub than huggingface_hub's.
+    `asker` and `hub` see the variables of the plan that `use` named last. The data has an asker of its own: rows that
+    come slowly from the Hub must not hold up what the other one is asked at the next key.
     """
 
     def __init__(
@@ -38,12 +51,57 @@ class Session:
         self.python = python
         self.runs = runs
         self.recorded = recorded
-        self.hub = Hub(endpoint, folder=hub_answers())
-        self.asker = Asker(python)
+        self._endpoint = endpoint
+        self._environment: dict[str, str] = {}
+        self._prepared = False
+        self._begin()
+        self._looks: dict[str, dict[Reader, Look]] = {}
         self._server: Server | None = recorded
         self._part: Server | None = recorded
         self._listeners: list[tuple[ProgressCallback | None, ServerCallback | None]] = []
         self._lock = threading.Lock()
+        self._switch = threading.Lock()
+
+    def use(self, environment: Mapping[str, str]) -> None:
+        """Ask from now on as a run with these variables would; the askers start anew where they are others.
+
+        LOCAL_KERNELS is not theirs to read: it reaches them with the question (`kerneltui.facts.builds`).
+        """
+        seen = {name: value for name, value in environment.items() if name != "LOCAL_KERNELS"}
+        with self._switch:
+            if seen == self._environment:
+                return
+            old = (self.asker, self._reader)
+            self._environment = seen
+            self._begin()
+        for asker in old:
+            asker.close()
+
+    def prepare(self) -> None:
+        """Import in the background what a look at the data needs, once."""
+        if not self._prepared:
+            self._prepared = True
+            self._reader.prepare()
+
+    def known_data(self, situation: Situation) -> tuple[Situation, bool]:
+        """Return the situation with what is known of its data, and whether that is all that a look would tell.
+
+        What the data looked like to another reader stands in for it until then.
+        """
+        looks, reader = self._looks.get(_source(situation), {}), _reader(situation)
+        look = looks.get(reader) or next(iter(looks.values()), None)
+        whole = reader in looks or not dataset_name(situation.settings.values)
+        return (_looked(situation, look) if look else situation), whole
+
+    def with_data(self, situation: Situation) -> Situation:
+        """Return the situation with what the first rows of its data tell, read once for each trainer."""
+        found = with_data(situation, self._reader)
+        self._looks.setdefault(_source(situation), {})[_reader(situation)] = found.data, found.unknown.get("data")
+        return found
+
+    def forget_data(self) -> None:
+        """Look at all data anew when it is needed next."""
+        self._looks.clear()
 
     def server(
         self,
@@ -98,5 +156,27 @@ class Session:
         return list(models), list(data)
 
     def close(self) -> None:
-        """End the asker."""
+        """End the askers."""
         self.asker.close()
+        self._reader.close()
+
+    def _begin(self) -> None:
+        self.hub = Hub.of(self._environment, endpoint=self._endpoint, folder=hub_answers())
+        self.asker = Asker(self.python, environment=self._environment)
+        self._reader = Asker(self.python, environment=self._environment)
+        self._prepared = False
+
+
+def _source(situation: Situation) -> str:
+    values = situation.settings.values
+    return repr((situation.plan.cwd, situation.plan.environment, *(values.get(name) for name in _SOURCE)))
+
+
+def _reader(situation: Situation) -> Reader:
+    return situation.plan.trainer, str(situation.settings.get("dataset_text_field") or "text")
+
+
+def _looked(situation: Situation, look: Look) -> Situation:
+    data, reason = look
+    unknown = {**situation.unknown, "data": reason} if reason else situation.unknown
+    return msgspec.structs.replace(situation, data=data, unknown=unknown)

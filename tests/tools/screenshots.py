@@ -46,7 +46,7 @@ async def wizard(python: Path, work: Path, endpoint: str, into: Path) -> None:
         save(app, into / "home.svg")
         await pilot.press("n")
         await settle(pilot, lambda: isinstance(app.screen, WizardScreen))
-        for number, keys in enumerate((1, 2, 1, 1, 1, 1, 0), start=1):
+        for number, keys in enumerate((1, 1, 1, 1, 1, 1, 0), start=1):
             await settle(pilot, partial(judged, app, number))
             save(app, into / f"step-{number}.svg")
             for _ in range(keys):
@@ -70,7 +70,7 @@ def judged(app: Any, number: int) -> bool:
 def ready(app: Any, number: int, text: str) -> bool:
     """Whether what a step finds out is there."""
     if number == 2:
-        return "reading the first rows" not in text
+        return app.screen.state.situation.data is not None
     if number == 3:
         return app.screen.query_one("#trainers", DataTable).row_count > 0 and "✔  sft" in text
     if number == 4:

@@ -95,7 +95,7 @@ def test_a_failed_run_says_why_and_how_to_go_on(tmp_path: Path, size: tuple[int,
     fake = fake_runs.failed(tmp_path)
 
     async def play(pilot: Pilot[str]) -> None:
-        await until_shown(pilot, "✖ failed", "✖ Failed: OutOfMemoryError: CUDA out of memory", "attempts/1/output.log")
+        await until_shown(pilot, "✖ failed", "✖ Failed: OutOfMemoryError: CUDA out of memory", "output.log")
         await until_shown(pilot, "from the checkpoint of step 100:", "cd /home/me && trl dpo --config")
         await until_shown(pilot, "✖ 2", "✖ OutOfMemoryError")
         if size[1] >= 40:

@@ -64,7 +64,8 @@ async def test_the_keyboard_leads_from_an_empty_home_to_a_run_on_a_hub_kernel(ap
         screen = await at_step(pilot, 1)
         await pilot.press("enter")
         await at_step(pilot, 2)
-        await pilot.press("enter", "enter")
+        await until(pilot, lambda: screen.state.situation and screen.state.situation.data)
+        await pilot.press("enter")
         screen = await at_step(pilot, 3)
         await until(pilot, lambda: "✔" in str(app.screen.query_one("#trainers", DataTable).get_cell_at((0, 0))))  # type: ignore[arg-type]
         await pilot.press("enter")

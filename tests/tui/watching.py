@@ -42,6 +42,7 @@ def watch(run: RunDirectory, play: Play, *, size: tuple[int, int] = (120, 40), t
     app = WatchApp(run, theme)
     app.run_screen.INTERVAL = 0.05
     app.run_screen.CURVES = 0.05
+    app.run_screen.PAUSE = 0.001
 
     async def run_app() -> None:
         async with app.run_test(size=size) as pilot:

@@ -28,6 +28,12 @@ class Dialog(ModalScreen[Result]):
         self._box_title = title
         self._content = Content(content) if isinstance(content, str) else content
 
+    @staticmethod
+    def text_width(screen: int) -> int:
+        """Return how many cells a line of text has on a screen of so many columns (see dialog.tcss)."""
+        border, padding, scrollbar = 2, 4, 1
+        return min(80, int(screen * 0.94)) - border - padding - scrollbar
+
     def compose(self) -> ComposeResult:
         """Lay out the box."""
         with VerticalScroll(classes="dialog--box") as box:

@@ -26,7 +26,7 @@ from kerneltui.paths import cache_directory, write_atomically
 from kerneltui.runs.live_machine import LiveMachine, recorded_machine
 from kerneltui.runs.samples import MachineView
 from kerneltui.text import plain_line
-from kerneltui.tui.keys import DOCTOR, EVERYWHERE, bindings
+from kerneltui.tui.keys import DOCTOR, bindings
 from kerneltui.tui.screens.dialog import Dialog
 from kerneltui.tui.widgets.findings import count_findings, finding_detail, finding_line
 from kerneltui.tui.widgets.gpu_panel import GpuPanel
@@ -106,7 +106,7 @@ class DoctorScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Read the server."""
-        self.query_one(KeyFooter).show((*DOCTOR, *EVERYWHERE))
+        self.query_one(KeyFooter).show(DOCTOR)
         self.query_one("#findings").display = False
         self._tell_progress("reading the server")
         self.read_server()

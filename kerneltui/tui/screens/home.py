@@ -11,10 +11,12 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
+from textual.timer import Timer
 from textual.widgets import DataTable, Static
 
 from kerneltui.errors import KerneltuiError
-from kerneltui.tui.keys import EVERYWHERE, HOME, bindings
+from kerneltui.tui.keys import HOME, bindings
+from kerneltui.tui.pauses import collect, set_aside
 from kerneltui.tui.theme import COLOURS
 from kerneltui.tui.widgets.key_footer import KeyFooter
 from kerneltui.tui.widgets.tables import show_rows
@@ -68,6 +70,7 @@ class HomeScreen(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self._views: list[RunView] = []
+        self._again: Timer | None = None
 
     @property
     def kerneltui(self) -> KerneltuiApp:
@@ -98,7 +101,7 @@ class HomeScreen(Screen[None]):
     def on_mount(self) -> None:
         """Show at once what is at hand, and read the rest behind the screen."""
         self._set_title(None)
-        self.query_one(KeyFooter).show((*HOME, *EVERYWHERE))
+        self.query_one(KeyFooter).show(HOME)
         self.query_one("#runs").display = False
         # What they import competes with the first picture, so it waits for that.
         self.call_after_refresh(self._start_reading)
@@ -106,12 +109,19 @@ class HomeScreen(Screen[None]):
     def _start_reading(self) -> None:
         self.read_runs()
         self.read_server()
-        self.set_interval(2, self.read_runs)
+        self._again = self.set_interval(2, self.read_runs)
+
+    def on_screen_suspend(self) -> None:
+        """Read nothing while another screen is in front."""
+        if self._again:
+            self._again.pause()
 
     def on_screen_resume(self) -> None:
-        """Read the runs again when coming back."""
-        if self.is_mounted:
+        """Read the runs again when coming back, and collect what the screen before has left."""
+        if self._again:
+            self._again.resume()
             self.read_runs()
+            self.call_after_refresh(collect)
 
     @work(thread=True, exclusive=True, group="runs", description="reading the runs")
     def read_runs(self) -> None:
@@ -189,6 +199,7 @@ class HomeScreen(Screen[None]):
         card.update(server_card(message.server))
         if PENDING not in message.server.unavailable.values():
             card.border_subtitle = f"{count_findings(judge_server(message.server))} · d says more"
+        set_aside()
         self._set_title(message.server)
 
     def on_home_screen_failed(self, message: Failed) -> None:
@@ -214,10 +225,12 @@ class HomeScreen(Screen[None]):
         self.action_open()
 
     def action_new(self) -> None:
-        """Plan a new run."""
+        """Plan a new run, or go on with the plan that was left."""
         from kerneltui.tui.screens.wizard import WizardScreen
 
-        self.app.push_screen(WizardScreen())
+        if self.kerneltui.draft is not None:
+            self.notify("This is the plan that you left; ^n starts over.", markup=False)
+        self.app.push_screen(WizardScreen(*self.kerneltui.draft or ()))
 
     def action_open_config(self) -> None:
         """Ask for a TRL configuration and plan from it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from textual import work
@@ -18,6 +19,7 @@ from textual.worker import get_current_worker
 from kerneltui.errors import KerneltuiError
 from kerneltui.text import duration
 from kerneltui.tui.keys import RUN, bindings
+from kerneltui.tui.pauses import set_aside
 from kerneltui.tui.widgets.banner import Banner
 from kerneltui.tui.widgets.charts import Charts, Readings
 from kerneltui.tui.widgets.confirm import Confirm
@@ -55,6 +57,7 @@ class RunScreen(Screen[str]):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-normal-height"), (45, "-tall")]
     INTERVAL = 1.0
     CURVES = 2.0
+    PAUSE = 0.1
 
     view: var[LiveView | None] = var(None)
     curves: var[LiveView | None] = var(None)
@@ -139,10 +142,13 @@ class RunScreen(Screen[str]):
     def on_run_screen_read(self, message: Read) -> None:
         """Show what was read; the keys follow the phase."""
         was_active = self.view.active if self.view else None
+        if self.view is None:
+            set_aside()
         self.view = message.view
-        self.log_lines = message.log
+        # One after the other: drawn at once, they would keep a key waiting.
+        self.set_timer(self.PAUSE, partial(setattr, self, "log_lines", message.log))
         if message.fresh_curves:
-            self.curves = message.view
+            self.set_timer(2 * self.PAUSE, partial(setattr, self, "curves", message.view))
         if was_active != message.view.active:
             self.refresh_bindings()
         self._make_room()

@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
-from textual import on, work
+from textual import events, on, work
 from textual.app import ComposeResult
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Horizontal
 from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import ContentSwitcher, Static
 
 from kerneltui.advice.assessment import Assessment
-from kerneltui.advice.finding import Finding
+from kerneltui.advice.finding import SIGNS, Finding
+from kerneltui.advice.recommend import recommend_model_and_data
+from kerneltui.advice.recommendation import Recommendation
 from kerneltui.advice.situation import Situation
 from kerneltui.assess import assess, find_out
 from kerneltui.errors import KerneltuiError
@@ -25,7 +26,8 @@ from kerneltui.facts.server import Server
 from kerneltui.plan.edit import edit_config
 from kerneltui.plan.plan import Plan
 from kerneltui.text import plain_line
-from kerneltui.tui.keys import CHECK, EVERYWHERE, WIZARD, Key, bindings
+from kerneltui.tui.keys import CHECK, WIZARD, Key, bindings
+from kerneltui.tui.pauses import set_aside
 from kerneltui.tui.screens.dialog import Dialog
 from kerneltui.tui.steps.check import CheckStep
 from kerneltui.tui.steps.kernel import KernelStep
@@ -35,14 +37,25 @@ from kerneltui.tui.steps.revision import RevisionStep
 from kerneltui.tui.steps.server import ServerStep
 from kerneltui.tui.steps.step import Step, WizardState
 from kerneltui.tui.steps.trainer import TrainerStep
-from kerneltui.tui.widgets.findings import changed_ids, finding_detail, findings_content, findings_title
+from kerneltui.tui.widgets.findings import (
+    changed_ids,
+    finding_detail,
+    findings_content,
+    findings_title,
+    in_order,
+    next_fix,
+)
 from kerneltui.tui.widgets.key_footer import KeyFooter
-from kerneltui.tui.widgets.plan_card import plan_card
+from kerneltui.tui.widgets.lines import Note
+from kerneltui.tui.widgets.pane import ScrollPane, SwitchPane
+from kerneltui.tui.widgets.plan_card import plan_card, plan_line
 
 if TYPE_CHECKING:
     from kerneltui.tui.app import KerneltuiApp
 
 _START = "# Made by kerneltui; `trl {trainer} --config THIS_FILE` reads it.\nreport_to: none\n"
+# From this width on, in cells, the steps' names come with their numbers.
+_NUMBERED = 108
 _STEPS = (ServerStep, ModelStep, TrainerStep, KernelStep, RevisionStep, OptionsStep, CheckStep)
 
 
@@ -54,22 +67,25 @@ class WizardScreen(Screen[None]):
 
     @dataclass
     class ServerRead(Message):
-        """The server report is there."""
+        """The server report is there, and what was used last, to start from."""
 
         server: Server
+        start: Recommendation
 
     @dataclass
     class Assessed(Message):
-        """A plan was judged."""
+        """A plan was judged; `whole` is whether its data was looked at."""
 
         plan: Plan
         situation: Situation
         assessment: Assessment
+        whole: bool = True
 
     @dataclass
     class Failed(Message):
-        """Something could not be found out; `error` says what to do."""
+        """Something could not be found out about a plan; `error` says what to do."""
 
+        plan: Plan
         error: KerneltuiError
 
     @dataclass
@@ -82,13 +98,14 @@ class WizardScreen(Screen[None]):
             """A newer word replaces one that was not yet shown."""
             return isinstance(message, WizardScreen.Progress)
 
-    def __init__(self, plan: Plan | None = None) -> None:
+    def __init__(self, plan: Plan | None = None, at: int | None = None) -> None:
         super().__init__()
-        self._opened = plan is not None
+        self._first = at if at is not None else len(_STEPS) - 1 if plan is not None else 0
         start = plan or Plan(trainer="sft", cwd=str(Path.cwd()), config=_START.format(trainer="sft"))
         self.state = WizardState(plan=start, busy="reading the server")
         self.at = 0
         self._changed: frozenset[str] = frozenset()
+        self._before: tuple[Finding, ...] = ()
 
     @property
     def kerneltui(self) -> KerneltuiApp:
@@ -103,7 +120,8 @@ class WizardScreen(Screen[None]):
     @property
     def KEYS(self) -> tuple[Key, ...]:  # noqa: N802 - the name that the help screen looks for
         """The keys of the step in front and of the wizard."""
-        return (*self.step.KEYS, *WIZARD)
+        enter = replace(WIZARD[0], label=self.step.ENTER)
+        return (*self.step.KEYS, enter, *WIZARD[1:])
 
     @property
     def PURPOSE(self) -> str:  # noqa: N802 - the name that the help screen looks for
@@ -113,23 +131,23 @@ class WizardScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """Lay out the steps over the findings and the plan."""
         self._steps = [kind() for kind in _STEPS]
-        yield Static("", id="steps")
-        with ContentSwitcher(id="step", classes="pane", initial=self._steps[0].id):
+        yield Note("", id="steps")
+        with SwitchPane(id="step", initial=self._steps[0].id):
             yield from self._steps
+        yield Note("", id="plan-line")
         with Horizontal(id="below"):
-            with VerticalScroll(id="findings", classes="pane", can_focus=False):
-                yield Static("", id="findings-text")
-            with VerticalScroll(id="plan", classes="pane", can_focus=False) as plan:
-                plan.border_title = "Plan"
-                yield Static("", id="plan-text")
+            with ScrollPane(id="findings", can_focus=False):
+                yield Note("", id="findings-text")
+            with ScrollPane(id="plan", can_focus=False) as plan:
+                plan.entitle("Plan")
+                yield Note("", id="plan-text")
         yield KeyFooter(id="keys")
 
     def on_mount(self) -> None:
         """Show what is at hand; read the server and judge the plan behind the screen."""
-        if self._opened:
-            self.at = len(self._steps) - 1
-        self.go(self.at)
+        self.go(self._first)
         self.read_server()
+        self.call_after_refresh(set_aside)
 
     # Going through the steps
 
@@ -138,10 +156,10 @@ class WizardScreen(Screen[None]):
         self.at = max(0, min(at, len(self._steps) - 1))
         for number, step in enumerate(self._steps):
             step.active = number == self.at
-        self.query_one("#step", ContentSwitcher).current = self.step.id
+        self.query_one("#step", SwitchPane).current = self.step.id
         self._show()
         self.call_after_refresh(self.step.open)
-        self.query_one(KeyFooter).show((*self.step.KEYS, *WIZARD, *EVERYWHERE))
+        self._show_keys()
 
     def action_take(self) -> None:
         """Take what is marked."""
@@ -159,14 +177,20 @@ class WizardScreen(Screen[None]):
             self.go(self.at - 1)
 
     def action_home(self) -> None:
-        """Go home."""
+        """Go home; the plan waits there."""
+        self.kerneltui.draft = (self.state.plan, self.at)
         self.dismiss()
+
+    def action_anew(self) -> None:
+        """Begin a new plan."""
+        self.app.switch_screen(WizardScreen())
 
     def action_retry(self) -> None:
         """Ask again what could not be found out."""
         if self.state.server is None:
             self.read_server(again=True)
         else:
+            self.kerneltui.session.forget_data()
             self._set(busy="asking again", error=None)
             self.judge()
 
@@ -186,27 +210,28 @@ class WizardScreen(Screen[None]):
         config = edit_config(plan.config or "", values, remove)
         plan = msgspec.structs.replace(plan, config=config)
         if plan != self.state.plan:
+            self._before = self.state.assessment.findings if self.state.assessment else ()
             self._set(plan=plan, busy="asking TRL about the configuration")
             self.judge()
 
     def action_fix(self) -> None:
-        """Apply the first fix of the first finding that has one."""
-        for finding in self.state.assessment.findings if self.state.assessment else ():
-            fix = next((fix for fix in finding.fixes if fix.changes or fix.nulls), None)
-            if fix is not None:
-                values = {name: value for name, value in fix.changes.items() if value is not None}
-                values |= dict.fromkeys(fix.nulls)
-                gone = tuple(name for name, value in fix.changes.items() if value is None)
-                self.set_plan(self.state.plan, values, gone)
-                self.notify(f"{fix.label}", title="Applied", markup=False)
-                return
-        self.notify("No finding has a fix that a key can apply.", markup=False)
+        """Apply the fix at which the findings show this key."""
+        fix = next_fix(in_order(self._findings(), self._changed))
+        if fix is None:
+            self.notify("No finding has a fix that a key can apply.", markup=False)
+            return
+        values = {name: value for name, value in fix.changes.items() if value is not None}
+        values |= dict.fromkeys(fix.nulls)
+        gone = tuple(name for name, value in fix.changes.items() if value is None)
+        self.set_plan(self.state.plan, values, gone)
+        self.notify(plain_line(fix.label), title="Applied", markup=False)
 
     def action_details(self) -> None:
         """Show every finding with why, source and fixes."""
         findings = self.state.assessment.findings if self.state.assessment else ()
         if findings:
-            self.app.push_screen(Dialog("Findings", Content("\n\n").join(finding_detail(it) for it in findings)))
+            shown = in_order(findings, self._changed)
+            self.app.push_screen(Dialog("Findings", Content("\n\n").join(map(finding_detail, shown))))
         else:
             self.notify(self.state.error or "Nothing was found that would fail.", markup=False)
 
@@ -229,14 +254,16 @@ class WizardScreen(Screen[None]):
     @work(thread=True, exclusive=True, group="server", description="reading the server")
     def read_server(self, again: bool = False) -> None:
         """Read the server report, while the asker imports the training packages."""
-        session = self.kerneltui.session
+        session, plan = self.kerneltui.session, self.state.plan
+        session.use(plan.environment)
         session.asker.prepare()
+        start = recommend_model_and_data(*session.recent(), Path(plan.cwd))
         try:
             server = session.server(again=again, on_progress=self._tell)
         except KerneltuiError as error:
-            self.post_message(self.Failed(error))
+            self.post_message(self.Failed(plan, error))
             return
-        self.post_message(self.ServerRead(server))
+        self.post_message(self.ServerRead(server, start))
 
     @work(thread=True, exclusive=True, group="judge", description="judging the plan")
     def judge(self) -> None:
@@ -244,18 +271,22 @@ class WizardScreen(Screen[None]):
         plan, server, session = self.state.plan, self.state.server, self.kerneltui.session
         if server is None:
             return
+        session.use(plan.environment)
+        elsewhere = session.recorded is not None
         try:
             situation = find_out(
-                plan,
-                server,
-                session.asker,
-                session.hub,
-                on_progress=self._tell,
-                elsewhere=session.recorded is not None,
+                plan, server, session.asker, session.hub, on_progress=self._tell, elsewhere=elsewhere, data=False
             )
         except KerneltuiError as error:
-            self.post_message(self.Failed(error))
+            self.post_message(self.Failed(plan, error))
             return
+        situation, whole = session.known_data(situation)
+        self.post_message(self.Assessed(plan, situation, assess(situation), whole))
+
+    @work(thread=True, exclusive=True, group="data", description="reading the first rows of the data")
+    def read_data(self, plan: Plan, situation: Situation) -> None:
+        """Look at the data of a plan that was judged without it, and judge it with what is seen."""
+        situation = self.kerneltui.session.with_data(situation)
         self.post_message(self.Assessed(plan, situation, assess(situation)))
 
     def _tell(self, text: str) -> None:
@@ -263,19 +294,25 @@ class WizardScreen(Screen[None]):
 
     @on(ServerRead)
     def _server_read(self, message: ServerRead) -> None:
-        self._set(server=message.server, busy="asking TRL about the configuration", error=None)
+        self._set(server=message.server, start=message.start, busy="asking TRL about the configuration", error=None)
         self.judge()
 
     @on(Assessed)
     def _assessed(self, message: Assessed) -> None:
-        if message.plan == self.state.plan:
-            before: tuple[Finding, ...] = self.state.assessment.findings if self.state.assessment else ()
-            self._changed = changed_ids(before, message.assessment.findings)
-            self._set(situation=message.situation, assessment=message.assessment, error=None, busy=None)
+        if message.plan != self.state.plan:
+            return
+        set_aside()
+        self._changed = changed_ids(self._before, message.assessment.findings)
+        self._set(situation=message.situation, assessment=message.assessment, error=None, busy=None)
+        if message.whole:
+            self.kerneltui.session.prepare()
+        else:
+            self.read_data(message.plan, message.situation)
 
     @on(Failed)
     def _failed(self, message: Failed) -> None:
-        self._set(error=str(message.error), busy=None)
+        if message.plan == self.state.plan:
+            self._set(error=str(message.error), busy=None)
 
     @on(Progress)
     def _progress(self, message: Progress) -> None:
@@ -290,23 +327,31 @@ class WizardScreen(Screen[None]):
 
     def _show(self) -> None:
         state = self.state
-        self.query_one("#steps", Static).update(self._steps_line())
-        pane = self.query_one("#step")
-        pane.border_title = self._title()
-        pane.border_subtitle = f"{state.busy} …" if state.busy else ""
+        self.query_one("#steps", Note).update(self._steps_line())
+        self.query_one("#step", SwitchPane).entitle(self._title(), f"{state.busy} …" if state.busy else "")
         self.step.show(state)
         findings = self._findings()
-        box = self.query_one("#findings")
-        box.border_title = "Findings"
-        box.border_subtitle = findings_title(findings, state)
-        self.query_one("#findings-text", Static).update(findings_content(findings, state, self._changed))
-        self.query_one("#plan-text", Static).update(plan_card(state))
+        self.query_one("#findings", ScrollPane).entitle("Findings", findings_title(findings, state))
+        self.query_one("#findings-text", Note).update(findings_content(findings, state, self._changed))
+        self.query_one("#plan-text", Note).update(plan_card(state))
+        self.query_one("#plan-line", Note).update(plan_line(state))
+
+    @on(events.DescendantFocus)
+    @on(events.DescendantBlur)
+    def _show_keys(self) -> None:
+        """Show the keys that work where the focus is."""
+        self.query_one(KeyFooter).show(self.KEYS, typing=self.step.typing)
+
+    def on_resize(self) -> None:
+        """Fit the steps to the new width."""
+        for line in self.query("#steps").results(Note):  # not there yet at the first of all
+            line.update(self._steps_line())
 
     def _title(self) -> str:
         """Return the name of the step; for a recorded server also whose report it is."""
         recorded = self.kerneltui.recorded
         whose = f" · for {recorded.hostname}, by its report of {recorded.time[:10]}" if recorded else ""
-        return Content(plain_line(f"{self.step.NAME}{whose}")).markup
+        return plain_line(f"{self.step.NAME}{whose}")
 
     def _findings(self) -> tuple[Finding, ...]:
         """Return the findings; that something is missing is not said before the step that asks for it."""
@@ -315,9 +360,11 @@ class WizardScreen(Screen[None]):
         return tuple(finding for finding in found if not (early and finding.id.startswith("trainer.missing.")))
 
     def _steps_line(self) -> Content:
-        parts = []
+        """Return the names of the steps: passed ones with a sign, and numbered where there is room."""
+        wide = self.size.width >= _NUMBERED
+        parts = [Content.styled("New run", "bold")] if wide else []
         for number, step in enumerate(self._steps):
             style = "bold $primary" if number == self.at else "$foreground" if number < self.at else "$secondary"
-            mark = " ✔" if number < self.at else ""
-            parts.append(Content.styled(f"{number + 1} {step.NAME}{mark}", style))
-        return Content("   ").join([Content.styled("New run", "bold"), *parts])
+            words = [str(number + 1) if wide else "", step.NAME, SIGNS["ready"] if number < self.at else ""]
+            parts.append(Content.styled(" ".join(filter(None, words)), style))
+        return Content("   " if wide else "  ").join(parts)

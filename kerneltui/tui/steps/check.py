@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static
 
 from kerneltui.advice.assessment import Assessment
 from kerneltui.errors import KerneltuiError
@@ -21,6 +20,7 @@ from kerneltui.show import will_run_lines
 from kerneltui.text import plain
 from kerneltui.tui.keys import CHECK
 from kerneltui.tui.steps.step import Step, WizardState
+from kerneltui.tui.widgets.lines import Note
 
 if TYPE_CHECKING:
     from kerneltui.runs.directory import RunDirectory
@@ -31,6 +31,7 @@ class CheckStep(Step):
     """Everything as it will be used; Enter or `l` launches when nothing blocks."""
 
     NAME = "Check"
+    ENTER = "Launch"
     KEYS = CHECK
     PURPOSE = "What will really run, with file and command as they will be used. Enter or l starts it; e exports it."
 
@@ -54,10 +55,10 @@ class CheckStep(Step):
     def compose(self) -> ComposeResult:
         """Lay out one page to scroll."""
         with VerticalScroll(id="check-page"):
-            yield Static("", id="check-verdict")
-            yield Static("", id="check-run")
-            yield Static("", id="check-command")
-            yield Static("", id="check-yaml", classes="quiet")
+            yield Note("", id="check-verdict")
+            yield Note("", id="check-run")
+            yield Note("", id="check-command")
+            yield Note("", id="check-yaml", classes="quiet")
 
     def open(self) -> None:
         """Focus the page, so that it scrolls."""
@@ -66,14 +67,14 @@ class CheckStep(Step):
     def show(self, state: WizardState) -> None:
         """Show the plan as it will be used."""
         self._state = state
-        self.query_one("#check-verdict", Static).update(_verdict(state))
+        self.query_one("#check-verdict", Note).update(_verdict(state))
         assessment = state.assessment
         lines = will_run_lines(assessment.will_run) if assessment else []
-        self.query_one("#check-run", Static).update(Content("\n".join(["", *lines])))
-        self.query_one("#check-command", Static).update(
-            Content.assemble(("\nThe same by hand  ", "bold"), plain(as_shell(state.plan)).strip())
+        self.query_one("#check-run", Note).update(Content("\n".join(["", *lines])))
+        self.query_one("#check-command", Note).update(
+            Content.assemble(("\nThe same by hand\n", "bold"), plain(as_shell(state.plan)).strip())
         )
-        self.query_one("#check-yaml", Static).update(
+        self.query_one("#check-yaml", Note).update(
             Content.assemble(("\nThe configuration\n", "bold"), plain(state.plan.config or ""))
         )
 
@@ -112,6 +113,7 @@ class CheckStep(Step):
         from kerneltui.tui.screens.run import RunScreen
 
         self._launching = False
+        cast("KerneltuiApp", self.app).draft = None
         self.notify(f"Find it again with: kerneltui watch {message.run.path}", title=message.run.name, markup=False)
         self.app.switch_screen(RunScreen(message.run))
 

@@ -10,7 +10,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import DataTable, Static
+from textual.widgets import DataTable
 
 from kerneltui import demo
 from kerneltui.advice.recommend import Recommendation, recommend_attention
@@ -20,6 +20,7 @@ from kerneltui.assess import with_attention
 from kerneltui.errors import KerneltuiError
 from kerneltui.facts.attention import AttentionChoice
 from kerneltui.tui.steps.step import Step, WizardState
+from kerneltui.tui.widgets.lines import Note
 from kerneltui.tui.widgets.tables import show_rows
 from kerneltui.tui.widgets.verdicts import verdict_cell
 
@@ -59,7 +60,7 @@ class KernelStep(Step):
         """Lay out the table over the reason of the recommendation."""
         table: DataTable[Any] = DataTable(id="kernels", cursor_type="row")
         yield table
-        yield Static("", id="kernel-why", classes="why")
+        yield Note("", id="kernel-why", classes="why")
 
     def open(self) -> None:
         """Focus the table."""
@@ -69,7 +70,7 @@ class KernelStep(Step):
         """Show the candidates; judge them anew when what they depend on has changed."""
         situation = state.situation
         if situation is None or situation.server.libraries is None:
-            self.query_one("#kernel-why", Static).update(Content(state.busy or state.error or "asking TRL first"))
+            self.query_one("#kernel-why", Note).update(Content(state.busy or state.error or "asking TRL first"))
             return
         basis = (situation.model, situation.settings.values.get("packing"), situation.settings.dtype, situation.gpus)
         if basis == self._basis or not self.active:
@@ -149,7 +150,7 @@ class KernelStep(Step):
                 lines.append(f"Recommended: {self._recommended.why}")
             elif name in self._judged:
                 lines.append(self._judged[name][1].reason)
-        self.query_one("#kernel-why", Static).update(Content("\n".join(lines)))
+        self.query_one("#kernel-why", Note).update(Content("\n".join(lines)))
 
     def _is_recommended(self, name: str) -> bool:
         return self._recommended is not None and self._recommended.values.get("attn_implementation") == name

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.message import Message
 from textual.suggester import SuggestFromList
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from kerneltui import demo
-from kerneltui.advice.recommend import recommend_model_and_data
 from kerneltui.errors import KerneltuiError
-from kerneltui.facts.dataset import DatasetFacts, dataset_name, read_dataset
+from kerneltui.facts.dataset import DatasetFacts, dataset_name
 from kerneltui.facts.model import ModelFacts
 from kerneltui.plan.sources import data_values
 from kerneltui.text import plain_line
 from kerneltui.tui.steps.step import Step, WizardState
+from kerneltui.tui.widgets.lines import Note
 from kerneltui.tui.widgets.plan_card import plan_values, short
 
 
@@ -29,34 +26,25 @@ class ModelStep(Step):
     """Two lines to type in; below them what the model's configuration and the data's first rows say."""
 
     NAME = "Model, data"
+    ENTER = "Read, go on"
     PURPOSE = (
         "Name the model and the data: a Hub name such as Qwen/Qwen3-0.6B and trl-lib/Capybara, or a path of this"
-        " server. Enter goes to the next line, then on. Ctrl+f applies a fix, f1 shows this help."
+        " server. Enter reads what you typed, and goes on when both lines are read; tab changes the line. Letters go"
+        " into the lines here: ctrl+f applies a fix, f1 shows this help."
     )
-
-    @dataclass
-    class DataRead(Message):
-        """The data's first rows were read."""
-
-        key: tuple[Any, ...]
-        facts: DatasetFacts | None
-        error: str | None = None
 
     def __init__(self) -> None:
         super().__init__(id="step-model")
         self._filled = False
-        self._key: tuple[Any, ...] | None = None
-        self._data: DatasetFacts | None = None
-        self._error: str | None = None
         self._state: WizardState | None = None
 
     def compose(self) -> ComposeResult:
         """Lay out the two lines over the facts."""
-        yield Static("model", classes="label")
+        yield Note("model", classes="label")
         known = [str(demo.model_path()), "Qwen/Qwen3-0.6B", "Qwen/Qwen2.5-0.5B-Instruct", "meta-llama/Llama-3.2-1B"]
         yield Input(id="model", placeholder="owner/name on the Hub, or a folder", suggester=SuggestFromList(known))
-        yield Static("", id="model-facts", classes="facts")
-        yield Static("data", classes="label")
+        yield Note("", id="model-facts", classes="facts")
+        yield Note("data", classes="label")
         sets = [
             str(demo.data_path("sft")),
             str(demo.data_path("dpo")),
@@ -64,70 +52,66 @@ class ModelStep(Step):
             "trl-lib/ultrafeedback_binarized",
         ]
         yield Input(id="data", placeholder="owner/name on the Hub, or a file", suggester=SuggestFromList(sets))
-        yield Static("", id="data-facts", classes="facts")
-        yield Static("", id="model-why", classes="why")
+        yield Note("", id="data-facts", classes="facts")
+        yield Note("", id="model-why", classes="why")
 
     def open(self) -> None:
         """Focus the first line."""
         self.query_one("#model").focus()
 
     def show(self, state: WizardState) -> None:
-        """Show the answers and what is known of them; read the data when they changed."""
+        """Show the answers and what is known of them; the first time, take what is recommended for both."""
         self._state = state
-        values = plan_values(state)
         if not self._filled:
-            self._filled = True
-            found = recommend_model_and_data(*self.session.recent(), Path(state.plan.cwd))
-            shown = {**found.values, **values} if values.get("model_name_or_path") else found.values
-            self.query_one("#model", Input).value = str(shown["model_name_or_path"])
-            self.query_one("#data", Input).value = glob_to_path(dataset_name(shown) or "")
-            why = "" if values.get("model_name_or_path") else f"{found.why} Type your own over them."
-            self.query_one("#model-why", Static).update(Content(why))
-        situation = state.situation
-        named = values.get("model_name_or_path")
-        if situation is not None and named and situation.settings.get("model_name_or_path") == named:
-            told = situation.unknown.get("model")
-            facts = (
-                _model_facts(situation.model) if situation.model else Content.styled(f"✖ {short(told, 200)}", "$error")
-            )
-            self.query_one("#model-facts", Static).update(facts)
-        key = (str(values.get("datasets")), values.get("dataset_name"), values.get("model_name_or_path"))
-        if situation is not None and dataset_name(values) and key != self._key:
-            self._key, self._data, self._error = key, None, None
-            self.read(key, {**situation.settings.values, **values}, state.plan.trainer, Path(state.plan.cwd))
-        self._show_data()
+            self._fill(state)
+        self.query_one("#model-facts", Note).update(_model_line(state))
+        self.query_one("#data-facts", Note).update(_data_lines(state, self.app.size.width - 6))
+        self._explain()
 
-    @work(thread=True, exclusive=True, group="data", description="reading the data's first rows")
-    def read(self, key: tuple[Any, ...], values: dict[str, Any], trainer: str, cwd: Path) -> None:
-        """Read the first rows."""
-        try:
-            self.post_message(self.DataRead(key, read_dataset(self.session.asker, values, cwd, trainer, rows=3)))
-        except KerneltuiError as error:
-            self.post_message(self.DataRead(key, None, str(error)))
-
-    @on(DataRead)
-    def _data_read(self, message: DataRead) -> None:
-        if message.key == self._key:
-            self._data, self._error = message.facts, message.error
-            self._show_data()
+    @on(Input.Changed)
+    def _explain(self) -> None:
+        """Say what Enter does."""
+        words = "Enter reads what you typed."
+        if self._typed() == self._named():
+            start = self._state.start if self._state else None
+            words = "Enter goes on; to choose another model or other data, type over them."
+            if start and start.values.get("model_name_or_path") == self._typed()[0]:
+                words = f"{start.why} {words}"
+        self.query_one("#model-why", Note).update(Content(words))
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        if event.input.id == "model":
+        if event.input.id == "model" and not self._typed()[1]:
             self.query_one("#data").focus()
         else:
             self.take()
 
     def take(self) -> None:
-        """Take both answers."""
-        model = self.query_one("#model", Input).value.strip()
-        data = self.query_one("#data", Input).value.strip()
+        """Put what was typed into the plan, so that it is read; go on when it is there already."""
+        model, data = self._typed()
         if not model or not data:
             self.notify("Name a model and the data.", markup=False)
+        elif self._state and (model, data) == self._named():
+            self.post_message(self.Chosen())
+        elif self._state:
+            self._choose(self._state, model, data)
+
+    def _fill(self, state: WizardState) -> None:
+        """Show the plan's answers, else the recommended ones, once these are known; lines typed in stay as they are."""
+        named = plan_values(state)
+        found = named if named.get("model_name_or_path") else state.start.values if state.start else None
+        if found is None:
             return
-        assert self._state is not None
-        plan = self._state.plan
+        self._filled = True
+        model, data = self.query_one("#model", Input), self.query_one("#data", Input)
+        model.value = model.value or plain_line(str(found["model_name_or_path"]))
+        data.value = data.value or plain_line(glob_to_path(dataset_name(found) or ""))
+        if found is not named:
+            self._choose(state, model.value, data.value)
+
+    def _choose(self, state: WizardState, model: str, data: str) -> None:
+        plan = state.plan
         try:
             values, remove = data_values(data, Path(plan.cwd))
         except KerneltuiError as error:
@@ -138,17 +122,45 @@ class ModelStep(Step):
             before = plan.launch.environment
             local = demo.local_kernels(before.get("LOCAL_KERNELS") or os.environ.get("LOCAL_KERNELS"))
             launch = {"environment": {**before, "LOCAL_KERNELS": local}}
-        self.post_message(self.Chosen(values={"model_name_or_path": model, **values}, remove=remove, launch=launch))
+        if data == self._named()[1]:  # as it is written there: a file may name more than a line can say
+            values, remove = {}, ()
+        chosen = values if model == self._named()[0] else {"model_name_or_path": model, **values}
+        self.post_message(self.Chosen(values=chosen, remove=remove, launch=launch, onward=False))
 
-    def _show_data(self) -> None:
-        text = Content("")
-        if self._error:
-            text = Content.styled(f"✖ {' '.join(plain_line(line) for line in self._error.splitlines())}", "$error")
-        elif self._data is not None:
-            text = _data_facts(self._data)
-        elif self._key is not None:
-            text = Content.styled("reading the first rows …", "$secondary")
-        self.query_one("#data-facts", Static).update(text)
+    def _typed(self) -> tuple[str, str]:
+        """Return the model and the data as they stand in the lines."""
+        return self.query_one("#model", Input).value.strip(), self.query_one("#data", Input).value.strip()
+
+    def _named(self) -> tuple[str, str]:
+        """Return the model and the data of the plan, as the lines show them."""
+        values = plan_values(self._state) if self._state else {}
+        model, data = str(values.get("model_name_or_path") or ""), glob_to_path(dataset_name(values) or "")
+        return plain_line(model), plain_line(data)
+
+
+def _model_line(state: WizardState) -> Content:
+    """Return what is known of the plan's model; nothing while none is named."""
+    named, situation = plan_values(state).get("model_name_or_path"), state.situation
+    if not named or (state.error and not state.busy):  # the findings say what is wrong
+        return Content("")
+    if situation is None or situation.settings.get("model_name_or_path") != named:
+        return Content.styled("… reading its configuration", "$secondary")
+    if situation.model is None:
+        return Content.styled(f"✖ {short(situation.unknown.get('model'), 200)}", "$error")
+    return _model_facts(situation.model)
+
+
+def _data_lines(state: WizardState, width: int) -> Content:
+    """Return what is known of the plan's data, a row in so many cells; nothing while none is named."""
+    named, situation = dataset_name(plan_values(state)), state.situation
+    if not named or (state.error and not state.busy):
+        return Content("")
+    if situation is not None and dataset_name(situation.settings.values) == named:
+        if situation.data is not None:
+            return _data_facts(situation.data, width)
+        if reason := situation.unknown.get("data"):
+            return Content.styled(f"✖ {' '.join(map(plain_line, reason.splitlines()))}", "$error")
+    return Content.styled("… reading the first rows", "$secondary")
 
 
 def glob_to_path(pattern: str) -> str:
@@ -172,11 +184,11 @@ def _model_facts(model: ModelFacts) -> Content:
     return Content.assemble(("✔ ", "$success"), plain_line(" · ".join(part for part in parts if part)))
 
 
-def _data_facts(data: DatasetFacts) -> Content:
+def _data_facts(data: DatasetFacts, width: int) -> Content:
     columns = ", ".join(f"{column.name} ({column.type})" for column in data.columns)
     sign = ("✔ ", "$success") if data.format else ("▲ ", "$warning")
     lines = [Content.assemble(sign, plain_line(f"{data.kind} · {columns}"))]
     for row in data.rows[:3]:
         first = "  ".join(f"{name}: {value}" for name, value in row.items())
-        lines.append(Content.styled(f"  {short(first, 140)}", "$secondary"))
+        lines.append(Content.styled(f"  {short(first, width)}", "$secondary"))
     return Content("\n").join(lines)

@@ -10,7 +10,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import DataTable, Input, Static
+from textual.widgets import DataTable, Input
 
 from kerneltui.advice.options import recommend_options
 from kerneltui.advice.recommend import Recommendation
@@ -19,8 +19,10 @@ from kerneltui.errors import KerneltuiError
 from kerneltui.plan.fields import Field, read_fields
 from kerneltui.plan.groups import groups
 from kerneltui.plan.values import parse_value, value_text
+from kerneltui.text import plain_line
 from kerneltui.tui.keys import OPTIONS_STEP, bindings
 from kerneltui.tui.steps.step import Step, WizardState
+from kerneltui.tui.widgets.lines import Note
 from kerneltui.tui.widgets.plan_card import plan_values
 from kerneltui.tui.widgets.tables import show_rows
 
@@ -31,6 +33,7 @@ class OptionsStep(Step):
     """A table of fields: space edits the one under the cursor, slash finds any field of TRL, Enter goes on."""
 
     NAME = "Options"
+    ENTER = "Take them"
     PURPOSE = (
         "The options that matter come first, in groups; / finds every other field of TRL by its name or its help."
         " Space edits, delete goes back to TRL's default. What you or a recommendation set is marked ●."
@@ -66,7 +69,7 @@ class OptionsStep(Step):
         """Lay out the table over the line to type in."""
         table: DataTable[Any] = DataTable(id="options", cursor_type="row")
         yield table
-        yield Static("", id="options-why", classes="why")
+        yield Note("", id="options-why", classes="why")
         entry = Input(id="option-input")
         entry.display = False
         yield entry
@@ -170,7 +173,7 @@ class OptionsStep(Step):
 
     def _type(self, value: str, placeholder: str) -> None:
         entry = self.query_one("#option-input", Input)
-        entry.value, entry.placeholder, entry.display = value, placeholder, True
+        entry.value, entry.placeholder, entry.display = plain_line(value), placeholder, True
         entry.focus()
         self._say(placeholder)
 
@@ -226,4 +229,4 @@ class OptionsStep(Step):
             self._say(f"{field.name} takes {field.takes}; TRL's default is {value_text(field.default) or 'null'}")
 
     def _say(self, text: str) -> None:
-        self.query_one("#options-why", Static).update(Content(text))
+        self.query_one("#options-why", Note).update(Content(text))

@@ -10,7 +10,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import DataTable, Static
+from textual.widgets import DataTable
 
 from kerneltui.advice.recommend import Recommendation, recommend_revision
 from kerneltui.advice.situation import Situation
@@ -20,6 +20,7 @@ from kerneltui.errors import KerneltuiError
 from kerneltui.facts.builds import local_kernels
 from kerneltui.tui.keys import REVISION_STEP, bindings
 from kerneltui.tui.steps.step import Step, WizardState
+from kerneltui.tui.widgets.lines import Note
 from kerneltui.tui.widgets.tables import show_rows
 from kerneltui.tui.widgets.verdicts import verdict_cell
 
@@ -63,8 +64,8 @@ class RevisionStep(Step):
         """Lay out the table over the trade-off."""
         table: DataTable[Any] = DataTable(id="revisions", cursor_type="row")
         yield table
-        yield Static("", id="revision-why", classes="why")
-        yield Static("", id="revision-pin", classes="quiet")
+        yield Note("", id="revision-why", classes="why")
+        yield Note("", id="revision-pin", classes="quiet")
 
     def open(self) -> None:
         """Focus the table; where there is nothing to choose Enter goes on."""
@@ -151,7 +152,7 @@ class RevisionStep(Step):
             if self.active:
                 self.call_after_refresh(self.open)
         show_rows(table, _HEADINGS, {name: self._row(name) for name in self._judged})
-        self.query_one("#revision-pin", Static).update(Content(_PINS[self._to_commit]) if self._judged else "")
+        self.query_one("#revision-pin", Note).update(Content(_PINS[self._to_commit]) if self._judged else "")
 
     def _row(self, name: str) -> tuple[str | Text | None, ...]:
         situation, found = self._judged[name]
@@ -169,6 +170,6 @@ class RevisionStep(Step):
 
     def _say(self, text: str) -> None:
         self._note = text
-        self.query_one("#revision-why", Static).update(Content(text))
+        self.query_one("#revision-why", Note).update(Content(text))
         if not self._judged:
             self._show_rows()

@@ -7,13 +7,14 @@ from typing import Any
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.widgets import DataTable, Static
+from textual.widgets import DataTable
 
 from kerneltui.advice.recommend import Recommendation, recommend_gpus
 from kerneltui.facts.server import Gpu, Server
 from kerneltui.text import plain_line
 from kerneltui.tui.keys import SERVER_STEP, bindings
 from kerneltui.tui.steps.step import Step, WizardState
+from kerneltui.tui.widgets.lines import Note
 from kerneltui.tui.widgets.tables import show_rows
 
 _HEADINGS = ("use", "GPU", "name", "memory GiB", "use %", "°C", "others")
@@ -23,6 +24,7 @@ class ServerStep(Step):
     """The GPUs with what others do on them; space chooses, Enter takes the choice."""
 
     NAME = "Server"
+    ENTER = "Go on"
     PURPOSE = "Choose the GPUs to train on with space. The list shows who uses them now; findings name what is wrong."
     KEYS = SERVER_STEP
     BINDINGS = bindings(SERVER_STEP)
@@ -35,12 +37,12 @@ class ServerStep(Step):
 
     def compose(self) -> ComposeResult:
         """Lay out the table over the facts in words."""
-        yield Static("reading the server …", id="server-state")
+        yield Note("reading the server …", id="server-state")
         table: DataTable[Any] = DataTable(id="gpus", cursor_type="row")
         table.display = False
         yield table
-        yield Static("", id="server-why", classes="why")
-        yield Static("", id="server-facts")
+        yield Note("", id="server-why", classes="why")
+        yield Note("", id="server-facts")
 
     def open(self) -> None:
         """Focus the table; without one Enter is the screen's own."""
@@ -49,7 +51,7 @@ class ServerStep(Step):
     def show(self, state: WizardState) -> None:
         """Show the GPUs and the software."""
         if state.server is None:
-            self.query_one("#server-state", Static).update(
+            self.query_one("#server-state", Note).update(
                 Content(f"{state.busy or state.error or 'reading the server'}")
             )
             return
@@ -65,13 +67,13 @@ class ServerStep(Step):
         self.query_one("#server-state").display = not server.gpus
         if not server.gpus:
             reason = plain_line(server.unavailable.get("gpus", "none was found"))
-            self.query_one("#server-state", Static).update(Content(f"No GPU: {reason}"))
+            self.query_one("#server-state", Note).update(Content(f"No GPU: {reason}"))
         show_rows(
             table, _HEADINGS, {str(gpu.nvml_index): self._row(gpu) for gpu in server.gpus},
             right=("memory GiB", "use %", "°C"),
         )  # fmt: skip
-        self.query_one("#server-why", Static).update(Content(self._recommended.why))
-        self.query_one("#server-facts", Static).update(_facts(server))
+        self.query_one("#server-why", Note).update(Content(self._recommended.why))
+        self.query_one("#server-facts", Note).update(_facts(server))
 
     def action_choose(self) -> None:
         """Choose the GPU under the cursor, or not."""

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from textual.containers import Vertical
 from textual.message import Message
+from textual.widgets import Input
 
 from kerneltui.tui.keys import Key
 
 if TYPE_CHECKING:
     from kerneltui.advice.assessment import Assessment
+    from kerneltui.advice.recommendation import Recommendation
     from kerneltui.advice.situation import Situation
     from kerneltui.facts.server import Server
     from kerneltui.plan.plan import Plan
@@ -23,11 +25,13 @@ if TYPE_CHECKING:
 class WizardState:
     """What the wizard knows: the plan, and the facts and findings about it as far as they are there.
 
-    `error` says why the plan could not be judged; `busy` what is being found out.
+    `start` is the model and the data to start from; `error` says why the plan could not be judged; `busy` what is being
+    found out.
     """
 
     plan: Plan
     server: Server | None = None
+    start: Recommendation | None = None
     situation: Situation | None = None
     assessment: Assessment | None = None
     error: str | None = None
@@ -39,6 +43,8 @@ class Step(Vertical):
 
     NAME = ""
     PURPOSE = ""
+    ENTER = "Take it"
+    """What Enter does here, in the footer."""
     KEYS: tuple[Key, ...] = ()
     active = False
     """Whether this is the step in front; only then is it worth asking anything for it."""
@@ -65,6 +71,11 @@ class Step(Vertical):
 
     def open(self) -> None:
         """Put the focus where the person answers."""
+
+    @property
+    def typing(self) -> bool:
+        """Whether letters go into a line to type in, so that keys which are letters do not work."""
+        return isinstance(self.screen.focused, Input) if self.is_attached else False
 
     def focus_if_shown(self, selector: str) -> None:
         """Focus a widget; where it is hidden nothing has the focus, and Enter is the wizard's."""

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rich.text import Text
-from textual import on, work
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.message import Message
-from textual.widgets import DataTable, Static
+from textual.widgets import DataTable
 
 from kerneltui.advice.data import Fit, fits
-from kerneltui.advice.recommend import recommend_trainer
-from kerneltui.errors import KerneltuiError
-from kerneltui.facts.dataset import DatasetFacts, read_dataset
+from kerneltui.advice.recommend import Recommendation, recommend_trainer
+from kerneltui.facts.dataset import DatasetFacts, dataset_name
 from kerneltui.tui.steps.step import Step, WizardState
+from kerneltui.tui.widgets.lines import Note
 from kerneltui.tui.widgets.plan_card import plan_values
 from kerneltui.tui.widgets.tables import show_rows
 from kerneltui.tui.widgets.verdicts import verdict_cell
@@ -42,88 +38,75 @@ class TrainerStep(Step):
     NAME = "Trainer"
     PURPOSE = "Choose how to train. Those that your data fits come first; the others say what the data lacks."
 
-    @dataclass
-    class DataRead(Message):
-        """The data's first rows were read, or not."""
-
-        facts: DatasetFacts | None
-
     def __init__(self) -> None:
         super().__init__(id="step-trainer")
-        self._key: str | None = None
         self._facts: DatasetFacts | None = None
         self._trainers: list[str] = []
-        self._state: WizardState | None = None
+        self._recommended: Recommendation | None = None
+        self._unread = ""
+        self._moved = False
+        self._taken = False
 
     def compose(self) -> ComposeResult:
         """Lay out the table over the reason."""
         table: DataTable[Any] = DataTable(id="trainers", cursor_type="row")
         yield table
-        yield Static("", id="trainer-why", classes="why")
+        yield Note("", id="trainer-why", classes="why")
 
     def open(self) -> None:
         """Focus the table."""
         self.query_one("#trainers").focus()
 
     def show(self, state: WizardState) -> None:
-        """Show the trainers; read the data when it is another."""
-        self._state = state
+        """Show the trainers, those first that can read the data as soon as that is known."""
         if state.server is None or state.server.libraries is None:
-            self._say(state.busy or state.error or "")
+            self._say(f"{state.busy} …" if state.busy else state.error or "")
             return
-        values = plan_values(state)
-        key = str((values.get("datasets"), values.get("dataset_name")))
-        if key != self._key and self.active:
-            self._key, self._facts = key, None
-            self.read({**values}, Path(state.plan.cwd))
+        facts = _data_of(state)
+        if facts is None or self._facts is None or facts.columns != self._facts.columns:
+            self._facts = facts
+            self._order(list(state.server.libraries.trainers), state)
         self._show_rows()
 
-    @work(thread=True, exclusive=True, group="data-format", description="reading the data's format")
-    def read(self, values: dict[str, Any], cwd: Path) -> None:
-        """Read the data's format."""
-        try:
-            facts = read_dataset(self.session.asker, {**values, "model_name_or_path": None}, cwd, "sft", rows=1)
-        except KerneltuiError:
-            facts = None  # the step before says what is wrong with the data
-        self.post_message(self.DataRead(facts))
-
-    @on(DataRead)
-    def _data_read(self, message: DataRead) -> None:
-        self._facts = message.facts
-        self._trainers = []
-        self._show_rows()
+    def on_key(self) -> None:
+        """Once the person has moved, the rows keep their places."""
+        self._moved = True
 
     def on_data_table_row_selected(self) -> None:
         """Enter takes the row."""
         self.take()
 
+    def on_data_table_row_highlighted(self) -> None:
+        """Say in full what stands in the row under the cursor, which a narrow terminal cuts."""
+        table = self.query_one("#trainers", DataTable)
+        if self._trainers and 0 <= table.cursor_row < len(self._trainers):
+            self._explain(self._trainers[table.cursor_row])
+
     def take(self) -> None:
         """Take the trainer under the cursor."""
         table = self.query_one("#trainers", DataTable)
         if 0 <= table.cursor_row < len(self._trainers):
+            self._taken = True
             self.post_message(self.Chosen(trainer=self._trainers[table.cursor_row]))
 
-    def _show_rows(self) -> None:
-        state = self._state
-        if state is None or state.server is None or state.server.libraries is None:
+    def _order(self, trainers: list[str], state: WizardState) -> None:
+        """Put those first that can read the data, and the cursor on what was chosen, else on what is recommended."""
+        recommended = self._recommended = recommend_trainer(self._facts, trainers) if self._facts else None
+        self._unread = "" if recommended else _unread(state)
+        self._say(recommended.why if recommended else self._unread)
+        if self._trainers and self._moved:
             return
-        verdicts = {name: self._fit(name) for name in state.server.libraries.trainers}
-        if not self._trainers:
-            order = {True: 0, None: 1, False: 2}
-            known = list(_WHAT)
-            rank = {name: known.index(name) if name in known else len(known) for name in verdicts}
-            self._trainers = sorted(verdicts, key=lambda name: (order[verdicts[name].ok], rank[name]))
-            recommendation = recommend_trainer(self._facts, list(verdicts)) if self._facts else None
-            wanted = state.plan.trainer if not recommendation else str(recommendation.trainer)
-            self._say(recommendation.why if recommendation else "reading the data's format …")
-            self._fill(verdicts)
-            if wanted in self._trainers:
-                self.query_one("#trainers", DataTable).move_cursor(row=self._trainers.index(wanted), animate=False)
-        else:
-            self._fill(verdicts)
+        order, known = {True: 0, None: 1, False: 2}, list(_WHAT)
+        rank = {name: known.index(name) if name in known else len(known) for name in trainers}
+        self._trainers = sorted(trainers, key=lambda name: (order[self._fit(name).ok], rank[name]))
+        own = self._taken or state.plan.config_path is not None or recommended is None
+        wanted = state.plan.trainer if own else str(recommended and recommended.trainer)
+        self._show_rows()
+        if wanted in self._trainers:
+            self.query_one("#trainers", DataTable).move_cursor(row=self._trainers.index(wanted), animate=False)
 
-    def _fill(self, verdicts: dict[str, Fit]) -> None:
-        rows = {name: self._row(name, verdicts[name]) for name in self._trainers}
+    def _show_rows(self) -> None:
+        rows = {name: self._row(name, self._fit(name)) for name in self._trainers}
         show_rows(self.query_one("#trainers", DataTable), _HEADINGS, rows)
 
     def _fit(self, name: str) -> Fit:
@@ -140,5 +123,28 @@ class TrainerStep(Step):
             Text(f"{fit.reason}{lacks}", style=style),
         )
 
+    def _explain(self, name: str) -> None:
+        recommended = self._recommended
+        if recommended and recommended.trainer == name:
+            self._say(f"Recommended: {recommended.why}")
+        else:
+            self._say(f"{name} {_WHAT.get(name, 'trains')}: {self._fit(name).reason or self._unread}")
+
     def _say(self, text: str) -> None:
-        self.query_one("#trainer-why", Static).update(Content(text))
+        self.query_one("#trainer-why", Note).update(Content(text))
+
+
+def _data_of(state: WizardState) -> DatasetFacts | None:
+    """Return the facts of the data that the plan names, None as long as they are not there."""
+    situation, named = state.situation, dataset_name(plan_values(state))
+    if situation is None or dataset_name(situation.settings.values) != named:
+        return None
+    return situation.data
+
+
+def _unread(state: WizardState) -> str:
+    """Return why the rows do not say yet whether the data fits."""
+    if not dataset_name(plan_values(state)):
+        return "No data is named yet; the step before asks for it."
+    why = state.situation.unknown.get("data") if state.situation else None
+    return f"The data was not read: {why.splitlines()[0]}" if why else "reading the first rows of the data …"

@@ -78,7 +78,7 @@ class Chart(Pane):
 
     def render_line(self, y: int) -> Strip:
         """Return one row of the picture in its colours."""
-        base, width = self.rich_style, self.content_size.width
+        base, width = self.visual_style.rich_style, self.content_size.width
         if y >= len(self._picture):
             return Strip.blank(width, base)
         segments = [

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from kerneltui.advice.finding import SIGNS, Finding
+from kerneltui.advice.finding import SIGNS, Finding, Fix
 from kerneltui.text import plain_line
 from kerneltui.tui.steps.step import WizardState
 from kerneltui.tui.theme import COLOURS
@@ -30,7 +30,7 @@ def count_findings(findings: Sequence[Finding]) -> str:
 
 
 def findings_content(findings: Sequence[Finding], state: WizardState, changed: frozenset[str]) -> Content:
-    """Return one line a finding with its first fix; those that the last change brought are marked."""
+    """Return one line a finding, `in_order`; those that the last change brought are bold, and `f` stands at its fix."""
     if state.error:
         first, *rest = state.error.splitlines()
         lines = [Content.styled(f"✖ {plain_line(first)}", "$error"), *(Content(plain_line(line)) for line in rest)]
@@ -39,22 +39,35 @@ def findings_content(findings: Sequence[Finding], state: WizardState, changed: f
         return Content.styled(f"{state.busy or 'nothing asked yet'} …", "$secondary")
     if not findings:
         return Content.assemble((f"{SIGNS['ready']} ", "$success"), "Nothing found that would fail.")
-    ordered = sorted(findings, key=lambda finding: (finding.id not in changed, _SEVERITIES.index(finding.severity)))
-    return Content("\n").join(_line(finding, finding.id in changed) for finding in ordered)
+    ordered = in_order(findings, changed)
+    to_apply = next_fix(ordered)
+    return Content("\n").join(_line(finding, finding.id in changed, to_apply) for finding in ordered)
 
 
-def finding_line(finding: Finding, style: str = "") -> Content:
-    """Return a finding's sign and title."""
+def finding_line(finding: Finding, style: str = "", key: Content | str = "") -> Content:
+    """Return a finding's sign and title, between them the key that applies its fix."""
     sign = (f"{SIGNS[finding.severity]} ", f"${COLOURS[finding.severity]}")
-    return Content.assemble(sign, (plain_line(finding.title), style))
+    return Content.assemble(sign, key, (plain_line(finding.title), style))
 
 
-def _line(finding: Finding, new: bool) -> Content:
+def in_order(findings: Sequence[Finding], changed: frozenset[str]) -> list[Finding]:
+    """Return findings as they are listed: what blocks, then what the last change brought, then the others."""
+    rank = _SEVERITIES.index
+    return sorted(findings, key=lambda it: (it.severity != "block", it.id not in changed, rank(it.severity)))
+
+
+def next_fix(ordered: Sequence[Finding]) -> Fix | None:
+    """Return the fix that one key applies: the first that changes the plan, of the finding that stands first."""
+    return next((fix for finding in ordered for fix in finding.fixes if fix.changes or fix.nulls), None)
+
+
+def _line(finding: Finding, new: bool, first: Fix | None) -> Content:
     fix = next((fix for fix in finding.fixes if fix.changes or fix.nulls), None)
-    line = finding_line(finding, "bold" if new else "")
     if fix is None:
-        return line
-    return Content.assemble(line, ("  f ", "bold $primary"), (plain_line(fix.label), "$secondary"))
+        return finding_line(finding, "bold" if new else "")
+    key = Content.styled("f ", "bold $primary") if fix is first else Content("")
+    line = finding_line(finding, "bold" if new else "", key)
+    return Content.assemble(line, (f"  → {plain_line(fix.label)}", "$secondary"))
 
 
 def finding_detail(finding: Finding) -> Content:

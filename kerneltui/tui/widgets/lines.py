@@ -1,12 +1,17 @@
-"""A widget of lines, of which only those are drawn anew that changed."""
+"""Widgets that are drawn anew only where their text changed: the screen is laid out anew only for another height."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from textual.content import Content
+from textual.css.styles import RulesMap
 from textual.geometry import Region
+from textual.visual import VisualType
 from textual.widget import Widget
+from textual.widgets import Static
+
+from kerneltui.text import plain, sure_width
 
 
 class Lines(Widget):
@@ -35,3 +40,19 @@ class Lines(Widget):
     def render(self) -> Content:
         """Return the lines."""
         return Content("\n").join(self._lines)
+
+
+class Note(Static):
+    """A text, made plain. To show the same again costs nothing, another of the same height no layout of the screen."""
+
+    def update(self, content: VisualType = "", *, layout: bool = True) -> None:
+        """Show a text."""
+        new = content if isinstance(content, Content) else Content(str(content))
+        if (harmless := sure_width(plain(new.plain))) != new.plain:
+            new = Content(harmless)
+        if isinstance(self.content, Content) and new.is_same(self.content):
+            return
+        width, height = self.content_size
+        rules = RulesMap(text_wrap=self.styles.text_wrap, text_overflow=self.styles.text_overflow)
+        fits = width > 0 and new.get_height(rules, width) == height
+        super().update(new, layout=layout and not fits)

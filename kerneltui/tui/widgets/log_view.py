@@ -114,7 +114,7 @@ class LogPane(Pane, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Return the row that is at line `y` of the pane."""
-        width, number, style = self.content_size.width, y + self.top, self.rich_style
+        width, number, style = self.content_size.width, y + self.top, self.visual_style.rich_style
         if not 0 <= number < len(self._rows):
             return Strip.blank(width, style)
         sign, text = self._rows[number]

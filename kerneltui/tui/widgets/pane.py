@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 from rich.cells import cell_len
+from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.geometry import Region
 from textual.style import Style
 from textual.widget import Widget
+from textual.widgets import ContentSwitcher
 
 from kerneltui.tui.widgets.words import cut_middle
 
@@ -22,8 +24,8 @@ class Pane(Widget):
     Both are shown as they are, never read as markup.
     """
 
-    def __init__(self, *, id: str | None = None, classes: str = "pane") -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, *children: Widget, id: str | None = None, classes: str = "pane", **options: Any) -> None:
+        super().__init__(*children, id=id, classes=classes, **options)
         self._title = ""
         self._state = Content("")
         self._only_title = False
@@ -74,3 +76,11 @@ class Pane(Widget):
         fill = room - cell_len(title) - self._state.cell_length - 2
         line = Style(foreground=self.styles.border_top[1], bold=False)
         return Content.assemble(title, (f" {'─' * fill} ", line), self._state)
+
+
+class ScrollPane(Pane, VerticalScroll):
+    """A pane whose content scrolls."""
+
+
+class SwitchPane(Pane, ContentSwitcher):
+    """A pane that shows one of its children; `initial` is the id of the first."""

@@ -12,9 +12,10 @@ from kerneltui.text import plain_line
 
 
 def cell(value: str | Text | None, *, right: bool = False) -> Text:
-    """Return a cell as plain text, never read as markup; None is a dash. A `Text` keeps its styles."""
+    """Return a cell as plain text, never read as markup; None is a dash. A `Text` keeps its styles if it is plain."""
     if isinstance(value, Text):
-        return value
+        harmless = plain_line(value.plain)
+        return value if len(harmless) == len(value.plain.strip()) else Text(harmless, style=value.style, no_wrap=True)
     return Text("–" if value is None else plain_line(value), justify="right" if right else "left", no_wrap=True)
 
 

@@ -1,0 +1,51 @@
+"""What the screens share: the asker and the Hub of a plan's variables, and the looks at data that were made."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from kerneltui.advice.situation import Situation
+from kerneltui.facts.dataset import Column, DatasetFacts
+from kerneltui.tui.session import Session
+from tests.advice.situations import make_situation
+
+HERE = "http://127.0.0.1:9"
+
+
+def test_other_variables_get_another_asker_and_hub(tmp_path: Path) -> None:
+    session = Session(Path(sys.executable), tmp_path, endpoint=HERE)
+    asker = session.asker
+    session.use({"LOCAL_KERNELS": "a/b=/c"})  # goes with each question
+    assert session.asker is asker
+    session.use({"HF_ENDPOINT": "http://127.0.0.1:8"})
+    assert session.asker is not asker
+    assert session.hub.endpoint == "http://127.0.0.1:8"
+    session.use({})
+    assert session.hub.endpoint == HERE
+    session.close()
+
+
+def test_data_is_looked_at_once_for_each_trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+
+    def look(situation: Situation, _: object) -> Situation:
+        looks.append(situation.plan.trainer)
+        facts = DatasetFacts(name="rows.jsonl", split="train", columns=(Column(name="text", type="text"),))
+        return make_situation(situation.plan.trainer, given={"dataset_name": "a/b"}, data=facts)
+
+    monkeypatch.setattr("kerneltui.tui.session.with_data", look)
+    session = Session(Path(sys.executable), tmp_path, endpoint=HERE)
+    sft, dpo = (make_situation(trainer, given={"dataset_name": "a/b"}) for trainer in ("sft", "dpo"))
+    assert session.known_data(sft) == (sft, False)
+    found = session.with_data(sft)
+    assert session.known_data(sft) == (found, True)
+    stand_in, whole = session.known_data(dpo)
+    assert (stand_in.data, whole) == (found.data, False)
+    other = make_situation(given={"dataset_name": "a/c"})
+    assert session.known_data(other) == (other, False)
+    session.forget_data()
+    assert session.known_data(sft) == (sft, False)
+    assert looks == ["sft"]
