@@ -29,6 +29,11 @@ Empty().run()
 """
 
 
+def set_size(terminal: int) -> None:
+    """Make a terminal 120×40."""
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+
+
 def seconds_to(command: list[str], text: bytes, *, limit: float = 60) -> float:
     """Return the seconds until a program on a new pty has written `text`."""
     start = time.perf_counter()
@@ -36,7 +41,7 @@ def seconds_to(command: list[str], text: bytes, *, limit: float = 60) -> float:
     if child == 0:
         os.environ.update(TERM="xterm-256color", COLORTERM="truecolor")
         os.execv(command[0], command)
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    set_size(terminal)
     seen = b""
     try:
         while text not in seen:
