@@ -71,9 +71,7 @@ def assess_plan(
         machine = machine or server_report(python, server, None, tell)
         refuse_mistyped(plan, asker)
         seen = plan.environment
-        hub = Hub(
-            seen.get("HF_ENDPOINT"), token=seen.get("HF_TOKEN"), folder=hub_answers(), offline=is_offline(seen)
-        )
+        hub = Hub(seen.get("HF_ENDPOINT"), token=seen.get("HF_TOKEN"), folder=hub_answers(), offline=is_offline(seen))
         situation = find_out(plan, machine, asker, hub, on_progress=tell, elsewhere=server is not None)
     return situation, assess(situation)
 

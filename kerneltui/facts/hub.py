@@ -142,16 +142,19 @@ class Hub:
     """
 
     def __init__(
-        self, endpoint: str | None = None, *, token: str | None = None, timeout: float = 10, folder: Path | None = None,
+        self,
+        endpoint: str | None = None,
+        *,
+        token: str | None = None,
+        timeout: float = 10,
+        folder: Path | None = None,
         offline: bool = False,
     ) -> None:
         self._http = HubHttp(endpoint, token, timeout, ReplyStore(folder), offline=offline)
         self._ask = True
 
     @classmethod
-    def of(
-        cls, environment: Mapping[str, str], *, endpoint: str | None = None, folder: Path | None = None
-    ) -> Hub:
+    def of(cls, environment: Mapping[str, str], *, endpoint: str | None = None, folder: Path | None = None) -> Hub:
         """Return the Hub that a process with these variables beside ours would ask, `endpoint` where they name none."""
         return cls(
             environment.get("HF_ENDPOINT") or endpoint,

@@ -62,8 +62,13 @@ class HubHttp:
     """
 
     def __init__(
-        self, endpoint: str | None, token: str | None, timeout: float, store: ReplyStore | None = None,
-        *, offline: bool = False,
+        self,
+        endpoint: str | None,
+        token: str | None,
+        timeout: float,
+        store: ReplyStore | None = None,
+        *,
+        offline: bool = False,
     ) -> None:
         self._endpoint = endpoint
         self._offline = offline

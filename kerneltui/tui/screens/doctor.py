@@ -147,9 +147,7 @@ class DoctorScreen(Screen[None]):
     def on_doctor_screen_read(self, message: Read) -> None:
         """Show the report; sample the GPUs where they are those of this machine."""
         self._server = message.server
-        self.query_one("#title", Static).update(
-            headline(message.server, recorded=self.kerneltui.recorded is not None)
-        )
+        self.query_one("#title", Static).update(headline(message.server, recorded=self.kerneltui.recorded is not None))
         for pane in self.query(ReportPane):
             pane.show(message.server)
         if message.findings is not None:
