@@ -63,6 +63,18 @@ def cut_rows(situation: Situation) -> list[Finding]:
     return [_finding(situation, "cut", "warn", "Many rows are cut", why, fix)]
 
 
+def reward_lacks(situation: Situation) -> list[Finding]:
+    """A reward function is called with the columns by their names, and fails without one that it wants."""
+    data = _asked(situation)
+    if data is None:
+        return []
+    why = f"{data.name} has {', '.join(data.types)}. It would fail when the first completions are scored."
+    return [
+        _finding(situation, f"reward.{name}", "block", f"{name} needs the column {', '.join(columns)}", why)
+        for name, columns in data.reward_lacks.items()
+    ]
+
+
 def _asked(situation: Situation) -> DatasetFacts | None:
     """Return the data where it was read for the trainer of the plan."""
     data = situation.data
@@ -76,4 +88,6 @@ def _finding(situation: Situation, name: str, severity: Severity, title: str, wh
     )
 
 
-RULES: tuple[Callable[[Situation], list[Finding]], ...] = (refused_options, nothing_left, no_end, cut_rows)
+RULES: tuple[Callable[[Situation], list[Finding]], ...] = (
+    *(refused_options, nothing_left, no_end, cut_rows, reward_lacks),
+)

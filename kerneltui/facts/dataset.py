@@ -19,7 +19,7 @@ ROWS = 20
 OPTIONS = (
     *("max_length", "truncation_mode", "packing", "packing_strategy", "completion_only_loss", "assistant_only_loss"),
     *("dataset_text_field", "dataset_kwargs", "eos_token", "pad_token", "chat_template_path", "chat_template_kwargs"),
-    *("max_prompt_length", "max_completion_length", "loss_type"),
+    *("max_prompt_length", "max_completion_length", "loss_type", "reward_funcs"),
 )
 
 
@@ -47,7 +47,8 @@ class DatasetFacts(Record):
 
     `prepared` is what `trainer` makes of these rows, `refused` what it said where it refuses them; without either,
     `no_tokens` says why it could not be asked. `tokens` are those of each row, of its longest sequence. `chat_template`
-    tells whether the model's tokenizer has one, None where it is not here.
+    tells whether the model's tokenizer has one, None where it is not here. `reward_lacks` are the columns that TRL's
+    own reward functions want, each by its name, and the data has not.
     """
 
     name: str
@@ -65,6 +66,7 @@ class DatasetFacts(Record):
     trainer: str | None = None
     prepared: Prepared | None = None
     refused: Refusal | None = None
+    reward_lacks: dict[str, tuple[str, ...]] = {}
 
     @property
     def types(self) -> dict[str, str]:

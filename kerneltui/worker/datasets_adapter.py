@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .prepared import NotPreparedError, prepare_rows
+from .rewards import missing_columns
 from .transformers_adapter import hub_cause
 from .trl_adapter import directory
 
@@ -82,6 +83,7 @@ def preview(
         "conversational": _conversational(found[0]),
         "rows": [{str(name): _cut(value) for name, value in row.items()} for row in found],
         **counted,
+        "reward_lacks": missing_columns(options.get("reward_funcs"), table.column_names),
         **made,
     }
 

@@ -63,6 +63,8 @@ def prepare_rows(dataset: Any, trainer: str, options: dict[str, Any], tokenizer:
     try:
         whole = made(number, max_length=_ENDLESS, packing=False)
         kept = whole if trainer in PROMPTED else made(number)
+    except OSError as error:  # a template that is on the Hub, say
+        raise NotPreparedError(f"what the trainer needs is not on this machine: {_text(error)}") from error
     except Exception as error:  # noqa: BLE001 - whatever a trainer raises is what the person must know
         if trainer in PREPARING and (raised := _fails(made, _good_rows(trainer, options, tokenizer))):
             return {"refused": {"row": None, "column": None, "error": _text(raised)}}

@@ -4,6 +4,7 @@ trainer does must be the same (`test_data_truth.py`). The files are written by `
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -137,6 +138,17 @@ SFT = [
     Case("a table", "sft", b"prompt,completion\na,b\nc,d\n", ending="csv"),
     Case("a table with an empty cell", "sft", b"text,n\na,1\n,2\n", ("row 2", "text"), ending="csv"),
     Case("a table of numbers", "sft", b"text\n1\n2\n", ("text",), ending="csv"),
+    Case("a table in Latin-1", "sft", "text\ndéjà\n".encode("latin-1"), ("UTF-8",), ending="csv"),
+    Case("a table with a cell too many", "sft", b"text,n\na,1\nb,2,3\n", ("line 3",), ending="csv"),
+    Case("a table of conversations", "sft", b'messages\n"[{""role"": ""user"", ""content"": ""a""}]"\n', ("messages",),
+         ending="csv"),
+    Case("Parquet that is cut", "sft", b"PAR1 and no more", ("parquet",), ending="parquet"),
+    Case("pictures in Parquet", "sft", _parquet({**CHAT, "image": {"bytes": b"x", "path": "cat.png"}}), ("image",),
+         ending="parquet"),
+    Case("a list with a number in it", "sft", b'[{"text": "a"}, 5]', ("list",), ending="json"),
+    Case("a packed file", "sft", gzip.compress(_four({"text": "a"})), ending="jsonl.gz"),
+    Case("a column that comes later", "sft", lines({"text": "a"}, {"text": "b", "source": "web"})),
+    Case("texts and conversations", "sft", lines({"text": "a"}, CHAT), ("row 2", "text")),
     Case("lines of text", "sft", "một\nhai\n".encode(), ending="txt"),
 ]  # fmt: skip
 
@@ -184,6 +196,7 @@ GENERATED = [
     Case("a prompt of another kind", "grpo", _four({"prompt": "a"}, prompt=3), ("row 3", "prompt")),
     Case("completions that are there already", "grpo", _four({**ASK, "completions": "b"}), ("completions",)),
     Case("prompts to distil", "distillation", _four(ASK)),
+    Case("prompts to distil in a mapping", "distillation", _four({"prompt": {"text": "a"}}), ("prompt",)),
     Case("prompts to distil that are numbers", "distillation", _four({"prompt": 3}), ("prompt",)),
     Case("prompts for rloo", "rloo", _four({"prompt": "a"})),
     Case("prompts for rloo in a table", "rloo", b"prompt\n1\n2\n", ("prompt",), ending="csv"),

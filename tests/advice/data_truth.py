@@ -20,7 +20,7 @@ from kerneltui import demo
 from kerneltui.advice import data, rows
 from kerneltui.errors import KerneltuiError
 from kerneltui.facts.dataset import read_dataset
-from kerneltui.facts.local_data import BUILDERS
+from kerneltui.facts.local_data import builder_of
 from kerneltui.worker.datasets_adapter import preview
 from tests.advice.data_cases import CASES, Case
 from tests.advice.real_trainers import train_file
@@ -47,7 +47,7 @@ def main() -> None:
 
 def answer(case: Case, folder: Path) -> dict[str, str | None]:
     """Return what the product and what the trainer say of a case."""
-    source = {"path": BUILDERS[f".{case.ending}"], "data_files": str(case.write(folder))}
+    source = {"path": builder_of(f"rows.{case.ending}"), "data_files": str(case.write(folder))}
     return {"product": _product(case, source, folder), "trainer": train_file(case.trainer, source, case.options)}
 
 

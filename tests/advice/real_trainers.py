@@ -63,7 +63,7 @@ def train(trainer: str, dataset: Any, folder: str, options: dict[str, Any]) -> N
     """Make one step of a trainer on all rows; raises what it raises."""
     trainer_class, config_class = _classes(trainer)
     own = _OWN.get(trainer, {"max_length": 64})
-    batch = {"per_device_train_batch_size": 2 * len(dataset)}
+    batch = {"per_device_train_batch_size": own.get("num_generations", 1) * len(dataset)}
     takes, model = experimental.parameters(trainer_class), str(demo.model_path())
     more: dict[str, Any] = {}
     if "reward_funcs" in takes:
@@ -75,7 +75,10 @@ def train(trainer: str, dataset: Any, folder: str, options: dict[str, Any]) -> N
 
         more["processing_class"] = AutoTokenizer.from_pretrained(model)
     arguments = config_class(output_dir=folder, **{**_COMMON, **batch, **own, **options})
-    trainer_class(model=model, args=arguments, train_dataset=dataset, **more).train()
+    built = trainer_class(model=model, args=arguments, train_dataset=dataset, **more)
+    built.train()
+    if built.state.global_step != 1:
+        raise ValueError("it made no step")
 
 
 def _classes(trainer: str) -> tuple[Any, Any]:

@@ -125,7 +125,7 @@ def test_reasons_name_what_is_wanted_and_what_is_there() -> None:
 
 
 def test_lists_of_words_are_no_prompts() -> None:
-    """The trainers take them, as pairs of texts, and mappings as lists of their keys: that is no training."""
+    """A tokenizer takes a list of words for text that is cut into words already: TRL would train on it."""
     assert fits(facts([{"prompt": ["a", "b"]}]), "grpo").reason == "prompt is neither text nor messages: list of text"
     assert fits(facts([{"prompt": {"a": "b"}}]), "distillation").ok is False
 

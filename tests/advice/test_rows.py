@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from kerneltui.advice.data import fits
@@ -87,3 +88,11 @@ def test_rows_that_were_read_for_another_trainer_say_nothing() -> None:
         for name in findings("kto", data=_facts(prepared=made))
         if name.startswith("data.") and name != "data.format"
     ]
+
+
+def test_a_column_that_a_reward_function_wants() -> None:
+    data = _facts(trainer="grpo", columns=(Column(name="prompt", type="text"),))
+    assert "data.reward.accuracy_reward" not in findings("grpo", data=data)
+    lacks = {"accuracy_reward": ("solution",)}
+    found = findings("grpo", data=msgspec.structs.replace(data, reward_lacks=lacks))["data.reward.accuracy_reward"]
+    assert (found.severity, found.title) == ("block", "accuracy_reward needs the column solution")

@@ -169,6 +169,13 @@ def test_what_the_trainer_makes_of_the_rows(asker: Asker, tmp_path: Path) -> Non
     assert packed.prepared.density == sum(found.lengths) / (64 * len(packed.prepared.packed))
 
 
+def test_a_template_that_is_not_here_is_no_fault_of_the_rows(asker: Asker, tmp_path: Path) -> None:
+    options = {"model_name_or_path": str(demo.model_path()), "chat_template_path": "none/here"}
+    found = _read(asker, str(demo.data_path("sft")), tmp_path, **options)
+    assert (found.prepared, found.refused) == (None, None)
+    assert "is not on this machine" in str(found.no_tokens)
+
+
 def test_rows_that_are_left_out_are_named(asker: Asker, tmp_path: Path) -> None:
     rows = [{"prompt": "a " * (40 if number == 2 else 2), "completion": "b"} for number in range(1, 5)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -268,6 +275,15 @@ def test_why_tokens_were_not_counted(asker: Asker, tmp_path: Path) -> None:
     found = _read(asker, "rows.jsonl", tmp_path, model_name_or_path=str(bare))
     assert (found.tokens, found.chat_template) == (None, False)
     assert (found.no_tokens or "").startswith("row 1: ")
+
+
+def test_columns_that_reward_functions_want(asker: Asker, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"prompt": "2+2?"}\n')
+    functions = ["accuracy_reward", "think_format_reward", "get_soft_overlong_punishment", "my.own", "nope"]
+    found = _read(asker, "rows.jsonl", tmp_path, "grpo", reward_funcs=functions)
+    assert found.reward_lacks == {"accuracy_reward": ("solution",)}
+    found = _read(asker, str(demo.data_path("grpo")), tmp_path, "grpo", reward_funcs=functions)
+    assert found.reward_lacks == {}
 
 
 CARD = """---
