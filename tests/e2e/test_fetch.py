@@ -9,9 +9,11 @@ import pytest
 
 from kerneltui import demo
 from kerneltui.facts.cached import cached_kernels
-from kerneltui.runs.directory import RunDirectory, read_lines
+from kerneltui.runs.control import ask_run
+from kerneltui.runs.directory import ACTIVE, RunDirectory, read_lines
 from tests.e2e.test_launch import KERNEL, kerneltui, write_config
 from tests.hub.server import LoopbackHub
+from tests.waiting import until
 
 MODEL, DATA = "someone/tiny", "someone/rows"
 
@@ -57,3 +59,28 @@ def test_a_run_starts_offline_after_a_fetch(tmp_path: Path, hub: LoopbackHub, re
     begin = next(event for event in read_lines(run.events) if event["event"] == "train_begin")
     assert begin["kernels"][0]["commit"] == served
     assert not [event for event in read_lines(run.events) if event["event"] == "alert"]
+
+
+@pytest.mark.full
+def test_ranks_take_from_the_cache_what_was_fetched_before_them(tmp_path: Path, hub: LoopbackHub) -> None:
+    serve_model_and_data(hub)
+    write_config(tmp_path / "c.yaml", model_name_or_path=MODEL, datasets=[{"path": DATA}],
+                 attn_implementation=f"{KERNEL}@v2")  # fmt: skip
+    environment = {**hub.environment(), "HF_DATASETS_CACHE": str(hub.home / "datasets"), "OMP_NUM_THREADS": "1"}
+    started = kerneltui(
+        "launch", "sft", "c.yaml", "--multi_gpu", "--num_processes", "2", "--name", "run", "--runs-dir", "runs",
+        environment=environment, cwd=tmp_path,
+    )  # fmt: skip
+    assert started.returncode == 0, started.stderr
+    run = RunDirectory(tmp_path / "runs" / "run")
+    asked = len(hub.requests)
+    try:
+        until(lambda: sum(event["event"] == "train_end" for event in read_lines(run.events)) == 2, limit=300)
+        assert "HF_HUB_OFFLINE" in run.read_run().environment_names
+        begin = [event for event in read_lines(run.events) if event["event"] == "train_begin"]
+        assert {event["kernels"][0]["commit"] for event in begin} == {hub.repository(KERNEL).branches["v2"][0].id}
+        assert not [event for event in read_lines(run.events) if event["event"] == "alert"]
+        assert hub.requests[asked:] == []
+    finally:
+        ask_run(run, "kill")  # a rank on the CPU may hang at its end: see tests/runs/test_two_ranks.py
+        until(lambda: run.read_state().phase not in ACTIVE)
