@@ -38,9 +38,13 @@ def kernel_list_lines(kernels: KernelList, *, width: int | None = None) -> list[
             lines += [_GROUPS[role], *_group(rows, width), ""]
     if not kernels.repositories:
         lines += ["No kernels with that name.", ""] if kernels.error is None else []
-    if kernels.error:
-        lines += [*_wrap(f"▲ {kernels.error[1]}: what is shown was kept or is in the cache", width, "  "), ""]
-    return [*lines, *_wrap(_legend(kernels.repositories), width, "")]
+    if error := kernels.error:
+        lines += _wrap(f"▲ {error.title}", width, "  ")
+        kept = "What is shown was kept or is in the cache." if kernels.repositories else ""
+        told = [text for text in (error.message, error.hint, kept) if text]
+        lines += [line for text in told for line in _wrap(text, width, "  ", first="  ")]
+        lines += [""]
+    return [*lines, *_wrap(_legend(kernels.repositories), width, "")] if kernels.repositories else lines[:-1]
 
 
 def _legend(rows: Sequence[KernelRow]) -> str:

@@ -20,6 +20,7 @@ from kerneltui.browse.records import (
     RepositoryView,
     RevisionRow,
     listed_row,
+    refusal_of,
     sort_rows,
 )
 from kerneltui.errors import HubError, KerneltuiError
@@ -94,7 +95,7 @@ class KernelBrowser:
         return KernelList(
             endpoint=self._hub.endpoint,
             repositories=tuple(sort_rows(gather.rows[it.id] for it in found)),
-            error=(error.kind, error.title) if error else None,
+            error=refusal_of(error) if error else None,
         )
 
     def row(self, repository: str) -> KernelRow:
@@ -149,9 +150,10 @@ class KernelBrowser:
         )
 
     def _prepare(self) -> None:
-        """Let the asker import kernels while the Hub answers."""
+        """Let the asker import kernels while the Hub answers; tidy what was kept."""
 
         def ask() -> None:
+            self._hub.tidy()
             with contextlib.suppress(KerneltuiError):  # the question that needs it tells
                 self._asker.ask("kernels.variants", names=[], system=system_values(self._server))
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from kerneltui.advice.catalogue import ROLES, Role, catalogue, role_of
 from kerneltui.advice.kernel_verdict import KernelVerdict
+from kerneltui.errors import HubError
 from kerneltui.facts.hub import KernelBuild, KernelRepo, KernelRevision
 from kerneltui.records import Document, Record
 
@@ -55,12 +56,21 @@ class KernelRow(Record):
     source_date: str | None = None
 
 
+class Refusal(Record):
+    """What kept the Hub from telling: a `HubError` as a record."""
+
+    kind: str
+    title: str
+    message: str = ""
+    hint: str = ""
+
+
 class KernelList(Document):
-    """The list of kernels, and what kept the Hub from telling all of it: kind and title of a `HubError`."""
+    """The list of kernels, and what kept the Hub from telling all of it."""
 
     endpoint: str
     repositories: tuple[KernelRow, ...] = ()
-    error: tuple[str, str] | None = None
+    error: Refusal | None = None
 
 
 class RepositoryView(Document):
@@ -87,6 +97,11 @@ def listed_row(listed: KernelRepo) -> KernelRow:
         source=known.source if known else None,
         source_date=known.date if known else None,
     )
+
+
+def refusal_of(error: HubError) -> Refusal:
+    """Return an error of the Hub as a record."""
+    return Refusal(kind=error.kind, title=error.title, message=error.message, hint=error.hint)
 
 
 def sort_rows(rows: Iterable[KernelRow]) -> list[KernelRow]:

@@ -9,7 +9,7 @@ import click
 from kerneltui.cli import options
 from kerneltui.cli.output import print_json, print_lines, progress
 from kerneltui.cli.situation import server_report
-from kerneltui.errors import UsageError
+from kerneltui.errors import HubError, UsageError
 
 
 @click.command()
@@ -53,7 +53,12 @@ def kernels(
             found = browser.rows(author, text=search or "", everything=everything)
         else:
             view = browser.view(name, revision or None)
-    if repository is None:
-        print_json(found) if as_json else print_lines(kernel_list_lines(found))
-        raise SystemExit(1 if found.error and not found.repositories else 0)
-    print_json(view) if as_json else print_lines(repository_lines(view, revision=revision or None))
+    if repository is not None:
+        print_json(view) if as_json else print_lines(repository_lines(view, revision=revision or None))
+        return
+    refused = found.error if not found.repositories else None
+    if refused and not as_json:
+        raise HubError(refused.kind, refused.title, refused.message, refused.hint)
+    print_json(found) if as_json else print_lines(kernel_list_lines(found))
+    if refused:
+        raise SystemExit(1)

@@ -174,6 +174,10 @@ class Hub:
         quiet._ask = False
         return quiet
 
+    def tidy(self) -> None:
+        """Remove answers from the disk that nobody has read for two months."""
+        self._http.store.tidy()
+
     def check_budget(self) -> None:
         """Raise HubError (rate_limited) where what the Hub still allows is for a run. Ask before looking around."""
         if self._ask:

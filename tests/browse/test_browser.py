@@ -17,8 +17,10 @@ from kerneltui.errors import HubError
 from kerneltui.facts.hub import Hub
 from kerneltui.facts.server import Server
 from kerneltui.interpreter import Asker
+from kerneltui.records import to_json
 from kerneltui.show_kernels import kernel_list_lines, repository_lines
 from tests.advice.situations import COMMUNITY, H200, make_server
+from tests.bad_input.command import real
 from tests.hub import LoopbackHub
 from tests.hub.repositories import METADATA
 
@@ -143,7 +145,8 @@ def test_what_the_hub_still_allows_is_left_for_the_run(hub: LoopbackHub, browse:
     limit = {"RateLimit": '"api";r=90;t=60', "RateLimit-Policy": '"fixed window";"api";q=500;w=300'}
     hub.fail("/api/kernels", extra=limit)
     found = browse().rows()
-    assert found.error == ("rate_limited", "Not asked: the last 90 requests are left for the run's own downloads")
+    assert found.error and found.error.kind == "rate_limited"
+    assert found.error.title == "Not asked: the last 90 requests are left for the run's own downloads"
     assert len(found.repositories) == 60
     assert len(asked(hub)) <= 18
 
@@ -246,7 +249,7 @@ def test_a_fault_of_the_list_is_one_clear_line(hub: LoopbackHub, browse: Any, na
     fault, kind = FAULTS[name]
     hub.fail("/api/kernels", **fault)
     found = browse().rows()
-    assert (found.error and found.error[0], found.repositories) == (kind, ())
+    assert (found.error and found.error.kind, found.repositories) == (kind, ())
     lines = kernel_list_lines(found, width=80)
     assert sum(line.startswith("▲") for line in lines) == 1
     assert "\x1b" not in "".join(lines)
@@ -263,7 +266,7 @@ def test_a_fault_loses_nothing_of_what_was_known(
     fault, kind = FAULTS[name]
     hub.fail("/api/kernels", **fault)
     after = browse().rows()
-    assert after.error and after.error[0] == kind
+    assert after.error and after.error.kind == kind
     assert [row.verdict for row in after.repositories] == [row.verdict for row in before.repositories]
     assert not any(row.fresh for row in after.repositories)
 
@@ -289,3 +292,15 @@ def test_names_and_cards_of_others_are_plain_text(hub: LoopbackHub, browse: Any)
     lines = [*lines, *repository_lines(browse().view(FLASH, "v4"), revision="v4", width=80)]
     assert "  [link=x]card" in lines
     assert not any(character < " " or character == "\x7f" for line in lines for character in line)
+
+
+def test_the_command_says_a_fault_as_any_other_error(hub: LoopbackHub, tmp_path: Path) -> None:
+    (tmp_path / "server.json").write_bytes(to_json(SERVER))
+    hub.fail("/api/kernels", status=404)
+    environment = {**hub.environment(), "XDG_CACHE_HOME": str(tmp_path)}
+    said = real("kernels", "--server", "server.json", cwd=tmp_path, **environment)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith(f"✖ {hub.url} has no list of kernels\n  /api/kernels answered 404;")
+    said = real("kernels", "--server", "server.json", "--json", cwd=tmp_path, **environment)
+    assert (said.code, said.err) == (1, "")
+    assert json.loads(said.out)["error"]["kind"] == "not_found"

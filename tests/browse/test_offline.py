@@ -130,7 +130,9 @@ def test_the_page_of_a_kernel_shows_what_the_cache_holds_of_it(
 @pytest.mark.usefixtures("offline")
 def test_an_empty_cache_is_said_in_one_line(hub: LoopbackHub, asker: Asker, tmp_path: Path) -> None:
     found = KernelBrowser(asker, Hub(hub.url, folder=tmp_path / "answers"), SERVER).rows()
-    assert kernel_list_lines(found, width=80)[:2] == [
-        "▲ HF_HUB_OFFLINE is set, so the Hub is not asked: what is shown was kept or is",
-        "  in the cache",
+    assert kernel_list_lines(found, width=80) == [
+        "▲ HF_HUB_OFFLINE is set, so the Hub is not asked",
+        "  Branches, commits and variants are known to the Hub alone.",
+        "  Unset HF_HUB_OFFLINE (and TRANSFORMERS_OFFLINE), or name a kernel on this disk",
+        "  in LOCAL_KERNELS.",
     ]

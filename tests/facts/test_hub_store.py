@@ -137,7 +137,7 @@ def test_files_that_nobody_reads_are_removed(folder: Path) -> None:
         store.put(name, Reply("", 200, {}, b"[]"))
     old = [path for path in folder.iterdir() if ReplyStore(folder)._path("old") == path][0]  # noqa: RUF015
     os.utime(old, (0, 0))
-    store.tidy()
+    Hub("http://127.0.0.1:9", folder=folder).tidy()
     assert (ReplyStore(folder).get("old"), bool(ReplyStore(folder).get("new"))) == (None, True)
 
 
