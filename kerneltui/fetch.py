@@ -81,14 +81,17 @@ def fetch(parts: list[Part], situation: Situation, python: Path, *, on_progress:
 def for_all_ranks(situation: Situation) -> bool:
     """Return whether a run of several processes starts better from the cache alone, with everything fetched before.
 
-    Only for trainers whose Hub repositories are all known here (a reward function of GRPO may be a model of its own),
-    and where nothing of the run talks to the Hub.
+    Only for trainers whose Hub repositories are all known here (a reward function of GRPO may be a model of its own,
+    and code of a model may take more), where nothing of the run talks to the Hub, and on one machine: another may have
+    a cache of its own.
     """
     settings = situation.settings
     reports = settings.get("report_to")
     talks = settings.get("push_to_hub") or settings.model_kwargs.get("use_kernels") or "trackio" in str(reports)
     return (
         situation.processes > 1
+        and settings.machines == 1
+        and not settings.get("trust_remote_code")
         and situation.plan.trainer in _WHOLLY_KNOWN
         and not talks
         and not situation.offline
@@ -96,8 +99,13 @@ def for_all_ranks(situation: Situation) -> bool:
     )
 
 
-def offline(situation: Situation) -> Situation:
-    """Return the situation of the same plan with a run that does not ask the Hub."""
+def offline(situation: Situation, fetched: Fetched) -> Situation:
+    """Return the situation of the same plan with a run that does not ask the Hub.
+
+    An adapter names a model of its own, which was not fetched: its run goes on asking.
+    """
+    if any(part.path and Path(part.path, "adapter_config.json").exists() for part in fetched.parts):
+        return situation
     launch = situation.plan.launch
     alone = msgspec.structs.replace(launch, environment={**launch.environment, "HF_HUB_OFFLINE": "1"})
     return msgspec.structs.replace(situation, plan=msgspec.structs.replace(situation.plan, launch=alone))

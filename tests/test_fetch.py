@@ -170,8 +170,18 @@ def test_ranks_start_from_the_cache_where_nothing_else_is_taken_from_the_hub() -
     assert not alone(report_to="trackio")
     assert not alone(model_init_kwargs={"use_kernels": True})
     assert not alone(datasets=[{"path": "a/b", "streaming": True}])
-    assert fetch.offline(make_situation()).offline
-    assert not fetch.for_all_ranks(fetch.offline(make_situation(processes=2)))
+    assert not alone(trust_remote_code=True)
+    assert not fetch.for_all_ranks(make_situation(processes=2, machines=2))
+    alone_now = fetch.offline(make_situation(processes=2), fetch.Fetched())
+    assert alone_now.offline
+    assert not fetch.for_all_ranks(alone_now)
+
+
+def test_a_run_on_an_adapter_goes_on_asking_for_the_model_that_it_names(tmp_path: Path) -> None:
+    fetched = fetch.Fetched(parts=(Part(kind="model", name="a/b", path=str(tmp_path)),))
+    assert fetch.offline(make_situation(), fetched).offline
+    (tmp_path / "adapter_config.json").write_text("{}")
+    assert not fetch.offline(make_situation(), fetched).offline
 
 
 def test_a_kernel_without_a_build_cannot_be_fetched(hub: LoopbackHub) -> None:

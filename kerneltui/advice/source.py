@@ -18,6 +18,8 @@ _NO_ANSWER = ("unreachable", "unavailable", "rate_limited", "garbage")
 _REFUSED = "Until the Hub answers, kernels loads nothing, not even from the cache, so training would fail."
 _CHECK_SKIPPED = {"offline": "While HF_HUB_OFFLINE is set, a kernel loads only if the cache holds it whole."}
 
+# transformers.utils.import_utils.ENV_VARS_TRUE_VALUES
+_TRUE = ("1", "ON", "YES", "TRUE")
 _FETCH = "`kerneltui fetch` in the place of `launch` brings it, while the Hub can be asked."
 
 
@@ -128,6 +130,25 @@ def local_kernel(situation: Situation) -> list[Finding]:
     ]
 
 
+def hub_kernels_off(situation: Situation) -> list[Finding]:
+    """USE_HUB_KERNELS turns off kernels for layers, not those for attention."""
+    value = situation.environment.get("USE_HUB_KERNELS")
+    asked = situation.attention.kind == "kernel"
+    if value is None or value.upper() in _TRUE or not asked:
+        return []
+    return [
+        Finding(
+            id="source.hub_kernels_off",
+            severity="note",
+            title=f"USE_HUB_KERNELS={value} does not keep attention from taking its kernel from the Hub",
+            why="transformers looks at it for kernels of layers alone; a kernel for attention is loaded all the same.",
+            origin="known",
+            source=situation.cite("transformers", "integrations.hub_kernels (_kernels_enabled)"),
+            fixes=(use_native(situation),),
+        )
+    ]
+
+
 def _renamed(situation: Situation, kind: str) -> tuple[Fix, ...]:
     if kind != "not_found":
         return ()
@@ -150,4 +171,5 @@ RULES: tuple[Callable[[Situation], list[Finding]], ...] = (
     trust_not_asked,
     untrusted,
     local_kernel,
+    hub_kernels_off,
 )

@@ -100,8 +100,8 @@ def _launch(
         if assessment.findings:
             print_lines(finding_lines(assessment.findings), err=True)
         if for_all_ranks(situation) and not assessment.blocked:
-            bring(situation, asker, python)  # so that ranks do not download side by side
-            situation = offline(situation)
+            # So that ranks do not download side by side.
+            situation = offline(situation, bring(situation, asker, python))
         run = launch_run(situation, assessment, runs, find_interpreter(python), forced=force)
         print_lines(will_run_lines(assessment.will_run), err=True)
     if as_json:

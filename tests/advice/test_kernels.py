@@ -138,6 +138,14 @@ def test_a_run_that_does_not_ask_the_hub_needs_the_kernel_in_its_cache() -> None
     assert not findings(given={**ASKED, "env": {"HF_HUB_OFFLINE": "0"}}, build=make_build(), trusted=True)
 
 
+def test_hub_kernels_that_are_switched_off_are_those_for_layers() -> None:
+    off = {**ASKED, "env": {"USE_HUB_KERNELS": "0"}}
+    finding = findings(given=off, build=make_build(), trusted=True)["source.hub_kernels_off"]
+    assert (finding.severity, changes(finding)) == ("note", [{"attn_implementation": "sdpa"}])
+    assert not findings(given={**ASKED, "env": {"USE_HUB_KERNELS": "yes"}}, build=make_build(), trusted=True)
+    assert not findings(given={"attn_implementation": "sdpa", "env": {"USE_HUB_KERNELS": "0"}})
+
+
 def test_what_is_unproven_is_tried_first() -> None:
     v4 = make_build("v4", "torch-stable-abi210-cu130-x86_64-linux", commit="4" * 40)
     found = findings(given={"attn_implementation": f"{FLASH2}@v4"}, build=v4)["backward.unproven"]
