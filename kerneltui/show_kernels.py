@@ -162,6 +162,8 @@ def _card(card: str, width: int) -> Iterator[str]:
 
 
 def _wrap(text: str, width: int, indent: str, *, first: str = "") -> Iterable[str]:
-    return textwrap.wrap(
-        plain_line(text), width, initial_indent=first, subsequent_indent=indent, break_long_words=False
-    ) or [first.rstrip()]
+    # What one copies (a name, a command, an address) is not torn at its hyphens.
+    wrapper = textwrap.TextWrapper(
+        width, initial_indent=first, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return wrapper.wrap(plain_line(text)) or [first.rstrip()]

@@ -85,6 +85,7 @@ class KernelBrowser:
             gather.put(self._judged(kept, listed, cache))
         error = None
         try:
+            self._hub.check_online()
             found = _named(self._hub.list_kernels(author, keep=FRESH), text)
         except HubError as failed:
             error = failed
@@ -119,6 +120,7 @@ class KernelBrowser:
         holds is shown. Raises HubError, WorkerError, UsageError.
         """
         try:
+            self._hub.check_online()
             return self._view(repository, revision, on_revision, stop)
         except HubError as error:
             held = self._cache().get(repository, [])

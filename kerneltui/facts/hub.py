@@ -16,7 +16,7 @@ from urllib.parse import quote
 import msgspec
 
 from kerneltui.errors import HubError, UsageError
-from kerneltui.facts.hub_errors import Reply, Subject, garbage
+from kerneltui.facts.hub_errors import Reply, Subject, garbage, offline
 from kerneltui.facts.hub_http import MAX_REQUESTS, HubHttp, utils
 from kerneltui.facts.hub_store import FOREVER, ReplyStore
 from kerneltui.records import Record
@@ -173,6 +173,13 @@ class Hub:
         quiet = copy.copy(self)
         quiet._ask = False
         return quiet
+
+    def check_online(self) -> None:
+        """Raise HubError (offline) where huggingface_hub is told not to ask the Hub, whatever was kept."""
+        from huggingface_hub import constants
+
+        if constants.HF_HUB_OFFLINE:
+            raise offline()
 
     def tidy(self) -> None:
         """Remove answers from the disk that nobody has read for two months."""

@@ -94,7 +94,6 @@ def test_verdicts_are_those_that_the_hub_gave(
     online = rows(asker, hub, tmp_path / "answers")
     assert (online[FLASH].cached, online[FLASH3].cached) == ("whole", None)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    monkeypatch.setattr("kerneltui.browse.browser.FRESH", 1e-9)
     hub.close()
     kept, anew = rows(asker, hub, tmp_path / "answers"), rows(asker, hub, tmp_path / "none")
     assert set(kept) == set(online)
