@@ -81,10 +81,11 @@ def with_data(situation: Situation, asker: Asker, *, on_progress: ProgressCallba
     if on_progress:
         on_progress("reading the first rows of the data")
     try:
-        found = read_dataset(asker, values, Path(plan.cwd), plan.trainer)
+        data = read_dataset(asker, values, Path(plan.cwd), plan.trainer)
     except KerneltuiError as error:
-        return _not_asked(situation, "data", "\n".join(filter(None, (error.title, error.message, error.hint))))
-    return msgspec.structs.replace(situation, data=found)
+        found = _not_asked(situation, "data", "\n".join(filter(None, (error.title, error.message, error.hint))))
+        return msgspec.structs.replace(found, data_at_fault=isinstance(error, UsageError))
+    return msgspec.structs.replace(situation, data=data)
 
 
 def with_attention(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 
-from kerneltui.advice.finding import Finding, Fix
+from kerneltui.advice.finding import Finding, Fix, Severity
 from kerneltui.advice.situation import Situation
 from kerneltui.facts.dataset import DatasetFacts
 from kerneltui.facts.prepared import Refusal
@@ -97,15 +97,18 @@ def wrong_format(situation: Situation) -> list[Finding]:
     fit = fits(data, trainer, text_field=field)
     if fit.ok is not False:
         return []
-    others = [name for name in TRAINERS if fits(data, name, text_field=field).ok]
+    why = f"{fit.reason[0].upper()}{fit.reason[1:]}."
+    refused = data.refused if data.trainer == trainer else None
+    if refused is None or _known_fit(data, trainer, field).ok is False:
+        others = [name for name in TRAINERS if fits(data, name, text_field=field).ok]
+        why += f" It fits {', '.join(others)}." if others else " It fits no trainer of the trl command."
     return [
         Finding(
             id="data.format",
             severity="block",
             title=f"{trainer} cannot train on {data.name}",
-            why=f"{fit.reason[0].upper()}{fit.reason[1:]}."
-            + (f" It fits {', '.join(others)}." if others else " It fits no trainer of the trl command."),
-            origin="asked" if data.refused and data.trainer == trainer else "known",
+            why=why,
+            origin="asked" if refused else "known",
             source=situation.cite("trl", f"the data set preparation of {trainer}_trainer"),
             fixes=_text_column(data) if trainer == "sft" else (),
         )
@@ -113,15 +116,19 @@ def wrong_format(situation: Situation) -> list[Finding]:
 
 
 def unread(situation: Situation) -> list[Finding]:
-    """What kept a look at the data from succeeding may keep TRL from it too; another machine may have the files."""
+    """What kept a look at the data from succeeding may keep TRL from it too; another machine may have the files.
+
+    Rows that `datasets` cannot read, and splits that are not there, stop TRL for certain.
+    """
     reason = situation.unknown.get("data")
     if situation.data is not None or not reason:
         return []
     title, _, rest = reason.partition("\n")
+    severity: Severity = "block" if situation.data_at_fault else "warn"
     return [
         Finding(
             id="data.unread",
-            severity="note" if situation.elsewhere else "warn",
+            severity="note" if situation.elsewhere else severity,
             title=title,
             why="\n".join(filter(None, (rest, "Whether the trainer can read its rows was not checked."))),
             origin="asked",

@@ -23,7 +23,8 @@ class Situation(Record):
     it did not say. `alternatives` are other revisions of the same repository judged for the same server, newest
     first; `trusted` tells whether the Hub names the kernel's owner a trusted publisher; `similar` is a kernel on the
     Hub whose name is near to one that it lacks; `cached` whether the cache here holds the kernel whole, looked at only
-    for a run that does not ask the Hub. `data` is the data set as far as its first rows tell. `elsewhere` tells
+    for a run that does not ask the Hub. `data` is the data set as far as its first rows tell; where
+    there is none, `data_at_fault` tells that its rows or its name are wrong, not the way to it. `elsewhere` tells
     that the server is another machine, known by its report: what this one cannot reach, that one may; `differing` has
     the version there and the version here of the packages that are not the same.
     """
@@ -38,6 +39,7 @@ class Situation(Record):
     alternatives: tuple[KernelBuild, ...] | None = None
     trusted: bool | None = None
     data: DatasetFacts | None = None
+    data_at_fault: bool = False
     similar: str | None = None
     cached: bool | None = None
     elsewhere: bool = False

@@ -197,9 +197,11 @@ def _error(name: str, source: dict[str, Any], kind: str, message: str, status: i
 def _unreadable(name: str, source: dict[str, Any], kind: str, message: str) -> KerneltuiError:
     first = message.splitlines()[0]
     if kind == "TooLargeError":
-        return UsageError(
+        return KerneltuiError(
             f"{name} is too large to look into", f"{first}.", "Write one object a line (JSON lines) instead of a list."
         )
+    if kind == "NotImplementedError":  # what `datasets` reads as a whole only
+        return KerneltuiError(f"{name} cannot be looked into", first, "Training reads all of it first.")
     if kind in ("NoRowsError", "StopIteration", "EmptyDataError"):
         return UsageError(f"{name} has no rows", hint="Give data with at least one row.")
     if kind in ("FileNotFoundError", "DataFilesNotFoundError", "EmptyDatasetError", "DatasetNotFoundError"):

@@ -44,7 +44,7 @@ def test_a_row_that_the_trainer_refuses_blocks_with_its_place() -> None:
     refused = Refusal(error="TypeError: no", row=3, column="text")
     found = findings("sft", data=_facts(refused=refused))["data.format"]
     assert (found.severity, found.origin) == ("block", "asked")
-    assert found.why.startswith("Row 3, column text: TypeError: no.")
+    assert found.why == "Row 3, column text: TypeError: no."
     assert fits(_facts(refused=refused), "kto").reason.startswith("kto wants")
     assert "row 1, column text" in fits(_facts(refused=Refusal(error="no", row=1)), "sft").reason
 
@@ -96,3 +96,10 @@ def test_a_column_that_a_reward_function_wants() -> None:
     lacks = {"accuracy_reward": ("solution",)}
     found = findings("grpo", data=msgspec.structs.replace(data, reward_lacks=lacks))["data.reward.accuracy_reward"]
     assert (found.severity, found.title) == ("block", "accuracy_reward needs the column solution")
+
+
+def test_data_that_cannot_be_read_blocks_where_it_is_at_fault_itself() -> None:
+    reason = {"data": "rows.csv is not UTF-8 text\nSave it as UTF-8."}
+    for more, severity in (({}, "warn"), ({"data_at_fault": True}, "block"), ({"elsewhere": True}, "note")):
+        found = findings("sft", unknown=reason, **more)["data.unread"]
+        assert (found.severity, found.title) == (severity, "rows.csv is not UTF-8 text")

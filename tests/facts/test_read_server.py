@@ -90,6 +90,9 @@ def test_the_tables_are_those_of_the_installed_libraries(here: tuple[Server, lis
     assert {"eager", "sdpa", "flash_attention_2"} <= set(libraries.attention_names)
     assert {"sft", "dpo", "grpo", "kto", "reward", "rloo"} <= set(libraries.trainers)
     assert not {"env", "vllm-serve"} & set(libraries.trainers)
+    assert {"orpo", "cpo", "gkd", "gold", "online_dpo"} <= set(libraries.experimental)
+    # Old names of trainers that are no longer experimental.
+    assert not {"kto", "distillation"} & set(libraries.experimental)
 
 
 def test_nvml_tells_of_a_card_that_a_cpu_torch_does_not_see(here: tuple[Server, list[str]]) -> None:

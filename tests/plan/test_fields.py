@@ -20,6 +20,7 @@ from kerneltui.plan.plan import make_plan
 from kerneltui.plan.settings import read_settings
 from kerneltui.plan.values import parse_value, value_text
 from kerneltui.text import plain
+from kerneltui.worker.experimental import experimental_trainers
 
 TRAINERS = ("sft", "dpo", "kto", "reward", "grpo", "rloo", "distillation")
 
@@ -29,13 +30,7 @@ def sft(asker: Asker) -> dict[str, Field]:
     return {field.name: field for field in read_fields(asker, "sft")}
 
 
-EXPERIMENTAL = (
-    *("a2po", "async_distillation", "async_grpo", "cpo", "gkd", "gmpo", "gold", "iw_opd", "online_dpo", "orpo"),
-    *("sdft", "sdpo", "server_distillation", "tpo"),
-)
-
-
-@pytest.mark.parametrize("trainer", [*TRAINERS, *EXPERIMENTAL])
+@pytest.mark.parametrize("trainer", [*TRAINERS, *experimental_trainers()])
 def test_every_field_of_the_parser_is_there_once(asker: Asker, trainer: str) -> None:
     fields = read_fields(asker, trainer)
     settings = read_settings(make_plan(trainer, []), asker)

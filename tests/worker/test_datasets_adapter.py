@@ -257,7 +257,7 @@ def test_a_large_list_is_not_read_as_a_whole(asker: Asker, tmp_path: Path) -> No
     path = tmp_path / "rows.json"
     path.write_text('[{"text": "a"},\n')
     os.truncate(path, 300 << 20)
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(KerneltuiError) as raised:
         _read(asker, "rows.json", tmp_path)
     assert raised.value.title == "rows.json is too large to look into"
 
