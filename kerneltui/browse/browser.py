@@ -43,6 +43,7 @@ from kerneltui.interpreter import Asker
 
 # For how many seconds a listing, branches and the Hub's trust in a publisher are taken as they were.
 FRESH = 600.0
+_NO_TIME = 1e-9
 # How many of the newest commits of a branch are judged.
 _COMMITS = 10
 
@@ -52,9 +53,16 @@ Stop = Callable[[], bool]
 
 
 class KernelBrowser:
-    """The kernels of one Hub for one server. `elsewhere` tells that the server is another machine, by its report."""
+    """The kernels of one Hub for one server. `elsewhere` tells that the server is another machine, by its report.
 
-    def __init__(self, asker: Asker, hub: Hub, server: Server, *, elsewhere: bool = False) -> None:
+    `fresh` is for how many seconds answers of the Hub count; `FRESH` where it is None.
+    """
+
+    def __init__(
+        self, asker: Asker, hub: Hub, server: Server, *, elsewhere: bool = False, fresh: float | None = None
+    ) -> None:
+        # Answers are kept in any case, so that they are at hand where the Hub does not answer.
+        self._fresh = FRESH if fresh is None else max(fresh, _NO_TIME)
         self._asker = asker
         self._hub = hub
         self._server = server
@@ -78,7 +86,7 @@ class KernelBrowser:
         """
         gather = _Gatherer(on_row)
         self._prepare()
-        kept, kept_rows = self._hub.kept(), self._kept_list(author, text)
+        kept, kept_rows = self._hub.kept(), _kept_list(self._hub, author, text)
         gather.update(kept_rows or [])
         cache = self._cache()
         for listed in kept_rows or ():
@@ -86,7 +94,7 @@ class KernelBrowser:
         error = None
         try:
             self._hub.check_online()
-            found = _named(self._hub.list_kernels(author, keep=FRESH), text)
+            found = _named(self._hub.list_kernels(author, keep=self._fresh), text)
         except HubError as failed:
             error = failed
             found = self._without_hub(kept_rows, cache, text, gather, failed)
@@ -102,7 +110,7 @@ class KernelBrowser:
     def row(self, repository: str) -> KernelRow:
         """Return the row of one repository, judged with its metadata; for one that is looked at. Raises HubError."""
         listed = KernelRepo(id=check_repository(repository))
-        known = [it for it in self._kept_list(repository.partition("/")[0], "") or () if it.id == repository]
+        known = [it for it in _kept_list(self._hub, repository.partition("/")[0], "") or () if it.id == repository]
         return self._judged(self._hub, known[0] if known else listed, self._cache(), metadata=True)
 
     def view(
@@ -135,11 +143,11 @@ class KernelBrowser:
     ) -> RepositoryView:
         local = repository in self._local
         if revision and not local:
-            self._hub.commit_of(repository, revision, keep=FRESH)  # a revision that is not there is said first
+            self._hub.commit_of(repository, revision, keep=self._fresh)  # a revision that is not there is said first
         row = self.row(repository)
         if local:
             return RepositoryView(row=row)
-        found = self._hub.revisions(repository, keep=FRESH)
+        found = self._hub.revisions(repository, keep=self._fresh)
         named = [self._named_revision(repository, revision, found)] if revision else found
         revisions = self._judge_revisions(named, row, on_revision, stop)
         start = revision or row.commit
@@ -163,7 +171,7 @@ class KernelBrowser:
 
     def _named_revision(self, repository: str, revision: str, found: Sequence[KernelRevision]) -> KernelRevision:
         known = next((it for it in found if it.name == revision), None)
-        commit = self._hub.commit_of(repository, revision, keep=FRESH)
+        commit = self._hub.commit_of(repository, revision, keep=self._fresh)
         kind = "commit" if is_commit(revision) else "branch"
         return known or KernelRevision(repository=repository, name=revision, commit=commit, kind=kind)
 
@@ -259,7 +267,7 @@ class KernelBrowser:
 
     def _branch(self, hub: Hub, repository: str) -> tuple[KernelRevision, str]:
         """Return the branch that loads when none is named (its commit empty where it is not there), and why."""
-        revisions = hub.revisions(repository, keep=FRESH)
+        revisions = hub.revisions(repository, keep=self._fresh)
         libraries = self._server.libraries
         versions = [it for it in revisions if version_of(it) is not None]
         if listed_row(KernelRepo(id=repository)).role != "attention" or libraries is None:
@@ -279,7 +287,7 @@ class KernelBrowser:
 
     def _trusted(self, hub: Hub, repository: str) -> bool | None:
         try:
-            return hub.is_trusted(repository.partition("/")[0], keep=FRESH)
+            return hub.is_trusted(repository.partition("/")[0], keep=self._fresh)
         except HubError:
             return None
 
@@ -297,14 +305,20 @@ class KernelBrowser:
             gather.put(offline_row(self._asker, self._server, row, cache.get(listed.id, []), error))
         return list(found.values())
 
-    def _kept_list(self, author: str | None, text: str) -> list[KernelRepo] | None:
-        try:
-            return _named(self._hub.kept().list_kernels(author, keep=FOREVER), text)
-        except HubError:
-            return None
-
     def _cache(self) -> dict[str, list[CachedKernel]]:
         return {} if self._elsewhere else cached_kernels()
+
+
+def kept_rows(hub: Hub, author: str | None, text: str = "") -> list[KernelRow]:
+    """Return the rows of the list as it was kept from earlier, without verdicts and without a request."""
+    return [listed_row(it) for it in _kept_list(hub, author, text) or ()]
+
+
+def _kept_list(hub: Hub, author: str | None, text: str) -> list[KernelRepo] | None:
+    try:
+        return _named(hub.kept().list_kernels(author, keep=FOREVER), text)
+    except HubError:
+        return None
 
 
 class _Gatherer:

@@ -48,6 +48,7 @@ HOME = (
     Key("enter", "open", "Open", "Open the run under the cursor."),
     Key("n", "new", "New run", "Plan a new run, step by step."),
     Key("o", "open_config", "Open config", "Start from a TRL configuration file that you have."),
+    Key("k", "kernels", "Kernels", "The kernels of the Hub, each with a verdict for this server."),
     Key("d", "doctor", "Doctor", "What is on this server, and what is wrong with it."),
     Key("s", "stop", "Stop", "Stop the run under the cursor, with a checkpoint."),
     Key("r", "refresh", "Refresh", "Read the server and the runs again.", footer=False),
@@ -58,6 +59,18 @@ DOCTOR = (
     Key("c", "copy_fix", "Copy fix", "Copy the command that mends the finding under the cursor."),
     Key("y", "copy_report", "Copy report", "Copy the whole report as text, and write it to a file."),
     Key("r", "refresh", "Refresh", "Read the server again."),
+    Key("escape,q", "back", "Back", "Go back.", shown_as="esc"),
+)
+KERNELS = (
+    Key("enter", "open", "Open", "Its revisions with a verdict each, and its card."),
+    Key("slash", "filter", "Filter", "Narrow the list by name; enter there searches all publishers.", shown_as="/"),
+    Key("a", "everything", "Judge all", "Judge also those that are not for attention: two requests each."),
+    Key("r", "refresh", "Refresh", "Ask the Hub again."),
+    Key("escape,q", "back", "Back", "Go back; from a search first to the whole list.", shown_as="esc"),
+)
+REPOSITORY = (
+    Key("y", "copy", "Copy", "Copy the kernel with this revision, as attn_implementation takes it."),
+    Key("r", "refresh", "Refresh", "Ask the Hub again."),
     Key("escape,q", "back", "Back", "Go back.", shown_as="esc"),
 )
 WIZARD = (

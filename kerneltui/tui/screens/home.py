@@ -238,6 +238,12 @@ class HomeScreen(Screen[None]):
 
         self.app.push_screen(OpenConfig())
 
+    def action_kernels(self) -> None:
+        """Show the kernels of the Hub."""
+        from kerneltui.tui.screens.kernels import KernelsScreen
+
+        self.app.push_screen(KernelsScreen())
+
     def action_doctor(self) -> None:
         """Show the server report."""
         from kerneltui.tui.screens.doctor import DoctorScreen
@@ -287,5 +293,5 @@ class HomeScreen(Screen[None]):
 
 
 def _start_card() -> Content:
-    shown = [key for key in HOME if key.action in ("new", "open_config", "doctor", "refresh", "quit")]
+    shown = [key for key in HOME if key.action in ("new", "open_config", "kernels", "doctor", "refresh", "quit")]
     return Content("\n").join(Content.assemble((key.keys, "bold $primary"), f"  {key.label}") for key in shown)

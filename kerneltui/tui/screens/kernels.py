@@ -1,0 +1,255 @@
+"""The kernels of the Hub, each with its verdict for this server."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.containers import Horizontal, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import DataTable, Input, Static
+from textual.worker import get_current_worker
+
+from kerneltui.advice.catalogue import COMMUNITY
+from kerneltui.browse.browser import KernelBrowser, kept_rows
+from kerneltui.browse.records import KernelList, KernelRow, sort_rows
+from kerneltui.errors import KerneltuiError
+from kerneltui.show import number
+from kerneltui.text import plain_line
+from kerneltui.tui.keys import KERNELS, bindings
+from kerneltui.tui.widgets.kernel_details import row_details
+from kerneltui.tui.widgets.key_footer import KeyFooter
+from kerneltui.tui.widgets.tables import show_rows
+from kerneltui.tui.widgets.verdicts import verdict_cell
+
+if TYPE_CHECKING:
+    from kerneltui.tui.app import KerneltuiApp
+
+# Headings, each with the width of screen from which it is shown.
+_COLUMNS = {"": 0, "kernel": 0, "for": 100, "loads": 0, "cached": 0, "downloads": 0, "changed": 150}
+
+
+class KernelsScreen(Screen[None]):
+    """The list: kept answers at once, those of the Hub as they come; a row keeps its place while verdicts arrive."""
+
+    KEYS = KERNELS
+    PURPOSE = (
+        "The kernels of kernels-community with a verdict for this server, attention first, by use. / narrows the list"
+        " by name; Enter there searches all publishers."
+    )
+    BINDINGS = bindings(KERNELS)
+    CSS_PATH = "kernels.tcss"
+    AUTO_FOCUS = "#kernels"
+
+    @dataclass
+    class Changed(Message):
+        """Rows came, or said more."""
+
+        def can_replace(self, message: Message) -> bool:
+            """All that came is shown at once."""
+            return isinstance(message, KernelsScreen.Changed)
+
+    @dataclass
+    class Read(Message):
+        """The whole list is there."""
+
+        found: KernelList
+
+    @dataclass
+    class Progress(Message):
+        """What is being found out now."""
+
+        text: str
+
+    @dataclass
+    class Failed(Message):
+        """The list could not be read."""
+
+        error: KerneltuiError
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: dict[str, KernelRow] = {}
+        self._lock = threading.Lock()
+        self._search = ""
+        self._state = ""
+
+    @property
+    def kerneltui(self) -> KerneltuiApp:
+        """The app, with its own type."""
+        return cast("KerneltuiApp", self.app)
+
+    def compose(self) -> ComposeResult:
+        """Lay out the list beside what is known of the row under the cursor."""
+        yield Static("", id="title")
+        yield Input(placeholder="a part of the name; enter searches all publishers, esc shows all again", id="filter")
+        with Horizontal(id="body"):
+            table: DataTable[Any] = DataTable(id="kernels", cursor_type="row", classes="pane")
+            table.border_title = "Kernels"
+            yield table
+            with VerticalScroll(id="details", classes="pane", can_focus=False):
+                yield Static("", id="details-text")
+        yield KeyFooter(id="keys")
+
+    def on_mount(self) -> None:
+        """Read the list."""
+        self.query_one(KeyFooter).show(KERNELS)
+        self.read()
+
+    @work(thread=True, exclusive=True, group="kernels", description="asking the Hub for kernels")
+    def read(self, *, everything: bool = False, fresh: float | None = None) -> None:
+        """Read the list and judge it; `everything` also what is not for attention, `fresh` as `KernelBrowser`."""
+        worker, session, text = get_current_worker(), self.kerneltui.session, self._search
+        author = None if text else COMMUNITY
+        for row in kept_rows(session.hub, author, text):
+            self._take(row)
+        try:
+            server = session.server(on_progress=self._tell)
+            self._tell("asking the Hub for kernels")
+            elsewhere = session.recorded is not None
+            browser = KernelBrowser(session.asker, session.hub, server, elsewhere=elsewhere, fresh=fresh)
+            found = browser.rows(
+                author, text=text, everything=everything, on_row=self._take, stop=lambda: worker.is_cancelled
+            )
+        except KerneltuiError as error:
+            self.post_message(self.Failed(error))
+            return
+        if not worker.is_cancelled:
+            self.post_message(self.Read(found))
+
+    def _take(self, row: KernelRow) -> None:
+        with self._lock:
+            self._rows[row.repository] = row
+        self.post_message(self.Changed())
+
+    def _tell(self, text: str) -> None:
+        self.post_message(self.Progress(text))
+
+    def on_kernels_screen_changed(self) -> None:
+        """Show what came."""
+        self._show()
+
+    def on_kernels_screen_read(self, message: Read) -> None:
+        """Show the whole list, and what kept the Hub from telling all."""
+        with self._lock:
+            self._rows = {row.repository: row for row in message.found.repositories}
+        error = message.found.error
+        self._state = f"▲ {plain_line(error.title)}: shown is what was kept or is in the cache" if error else ""
+        self._show()
+
+    def on_kernels_screen_progress(self, message: Progress) -> None:
+        """Say what is being found out."""
+        self._state = f"{plain_line(message.text)} …"
+        self._show_title()
+
+    def on_kernels_screen_failed(self, message: Failed) -> None:
+        """Say what happened."""
+        self._state = ""
+        self._show_title()
+        self.kerneltui.show_error(message.error)
+
+    def on_data_table_row_highlighted(self) -> None:
+        """Say what is known of the row under the cursor."""
+        self._explain()
+
+    def on_data_table_row_selected(self) -> None:
+        """Enter opens the repository."""
+        self.action_open()
+
+    def action_open(self) -> None:
+        """Open the repository under the cursor."""
+        row = self._current()
+        if row is not None:
+            from kerneltui.tui.screens.repository import RepositoryScreen
+
+            self.app.push_screen(RepositoryScreen(row.repository))
+
+    def action_filter(self) -> None:
+        """Narrow the list by name."""
+        self.add_class("-filtering")
+        self.query_one("#filter", Input).focus()
+
+    def on_input_changed(self) -> None:
+        """Narrow the list at each letter."""
+        self._show()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Search all publishers."""
+        self._begin(event.value.strip())
+
+    def action_everything(self) -> None:
+        """Judge what is not for attention too."""
+        self.read(everything=True)
+
+    def action_refresh(self) -> None:
+        """Ask the Hub again, also for what was kept."""
+        self.read(fresh=0)
+
+    def action_back(self) -> None:
+        """Show all again, or leave."""
+        if not self.has_class("-filtering"):
+            self.dismiss()
+            return
+        self.remove_class("-filtering")
+        self.query_one("#filter", Input).clear()
+        self._begin("")
+
+    def _begin(self, search: str) -> None:
+        """Show the list of a search, or without one that of kernels-community."""
+        self.query_one("#kernels").focus()
+        if search == self._search:
+            return
+        self._search = search
+        with self._lock:
+            self._rows = {}
+        self.read()
+
+    def _shown(self) -> list[KernelRow]:
+        wanted = self.query_one("#filter", Input).value.strip().lower()
+        with self._lock:
+            rows = list(self._rows.values())
+        return sort_rows(row for row in rows if wanted in row.repository.lower())
+
+    def _show(self) -> None:
+        table = self.query_one("#kernels", DataTable)
+        kept = [number for number, least in enumerate(_COLUMNS.values()) if self.size.width >= least]
+        rows = {row.repository: [_cells(row)[at] for at in kept] for row in self._shown()}
+        show_rows(table, [list(_COLUMNS)[at] for at in kept], rows, right=("downloads",))
+        self._show_title()
+        self._explain()
+
+    def _show_title(self) -> None:
+        attention = [row for row in self._shown() if row.role == "attention"]
+        judged = sum(row.verdict is not None for row in attention)
+        counts = f"{len(self._shown())} kernels · {judged} of {len(attention)} for attention judged"
+        title = Content.assemble(
+            ("Kernels ", "bold $primary"), (f"{counts}  ", "$secondary"), (self._state, "$secondary")
+        )
+        self.query_one("#title", Static).update(title)
+
+    def _current(self) -> KernelRow | None:
+        table, shown = self.query_one("#kernels", DataTable), self._shown()
+        return shown[table.cursor_row] if 0 <= table.cursor_row < len(shown) else None
+
+    def _explain(self) -> None:
+        row = self._current()
+        empty = "No kernel has that in its name." if self._rows else self._state
+        self.query_one("#details-text", Static).update(row_details(row) if row else Content(empty))
+
+
+def _cells(row: KernelRow) -> tuple[str | Text | None, ...]:
+    return (
+        verdict_cell(row.verdict.kind) if row.verdict else "",
+        row.repository.removeprefix(f"{COMMUNITY}/"),
+        row.role,
+        row.revision or "",
+        {"whole": "yes", "part": "in part", None: ""}[row.cached],
+        number(row.downloads),
+        (row.changed or "")[:10] or None,
+    )
