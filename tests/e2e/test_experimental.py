@@ -75,6 +75,7 @@ def test_a_trainer_from_the_command_line(tmp_path: Path, trainer: str) -> None:
     _launch(tmp_path, trainer)
 
 
+@pytest.mark.full
 def test_what_a_trainer_needs_is_told_before_anything_starts(tmp_path: Path) -> None:
     write_config(tmp_path / "config.yaml")
     done = kerneltui("launch", "async_grpo", "config.yaml", "--runs-dir", "runs", environment={}, cwd=tmp_path)
