@@ -21,6 +21,7 @@ from tests.bad_input.command import Command, plan, told
             "check",
             ["--runs_dir", "x"],
             "--runs_dir",
+            "It is an option of doctor, launch, demo, runs, watch, stop, checkpoint, report.",
         ),
         ("check", ["--force"], "--force", "It is an option of launch."),
         ("export", ["--pyton", "x"], "--pyton", "Did you mean --python?"),
