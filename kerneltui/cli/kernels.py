@@ -57,8 +57,6 @@ def kernels(
         print_json(view) if as_json else print_lines(repository_lines(view, revision=revision or None))
         return
     refused = found.error if not found.repositories else None
-    if refused and not as_json:
+    if refused:
         raise HubError(refused.kind, refused.title, refused.message, refused.hint)
     print_json(found) if as_json else print_lines(kernel_list_lines(found))
-    if refused:
-        raise SystemExit(1)

@@ -94,6 +94,10 @@ _ONLINE = {
     "num_generations": 8, "num_generations_eval": None, "generation_batch_size": None, "steps_per_generation": None,
     "reward_funcs": ["accuracy_reward"], "reward_model_name_or_path": None,
 }  # fmt: skip
+_EXPERIMENTAL = (
+    *("a2po", "async_distillation", "async_grpo", "cpo", "gkd", "gmpo", "gold", "iw_opd", "online_dpo", "orpo"),
+    *("sdft", "sdpo", "server_distillation", "tpo"),
+)
 _OWN: dict[str, dict[str, Any]] = {
     "sft": _SFT,
     "dpo": {"max_length": 1024, "padding_free": False},
@@ -172,7 +176,7 @@ def make_libraries(torch: str = "2.11.0", transformers: str = "5.22.2", flash: t
         flash_packages={name: name in flash for name in _FLASH},
         attention_names=_NAMES,
         trainers=("distillation", "dpo", "grpo", "kto", "reward", "rloo", "sft"),
-        experimental=("a2po", "async_distillation", "async_grpo", "gkd", "online_dpo"),
+        experimental=_EXPERIMENTAL,
     )
 
 
