@@ -12,7 +12,7 @@ import pytest
 from kerneltui import fetch
 from kerneltui.advice.situation import Situation
 from kerneltui.errors import KerneltuiError
-from kerneltui.facts.cached import CachedKernel, cached_kernels
+from kerneltui.facts.cached import CachedKernel, cached_kernels, make_loadable
 from kerneltui.fetch import Part
 from kerneltui.plan.plan import Launch
 from kerneltui.show import fetched_lines
@@ -69,16 +69,27 @@ def test_a_fetched_kernel_loads_without_the_hub_by_its_branch_its_commit_and_wit
     assert said[3] == "ValueError"
 
 
-def test_what_kernels_itself_downloads_does_not_load_offline_and_is_told_to_be_in_part(hub: LoopbackHub) -> None:
+def test_what_kernels_itself_downloads_loads_offline_once_its_listing_is_gone(hub: LoopbackHub) -> None:
     source = 'import kernels; kernels.get_kernel(arguments[0], revision="v2"); print("null")'
     run_python(source, hub, FLASH)
     (held,) = cached_kernels(hub.home / "hub")[FLASH]
-    assert (held.whole, held.revisions, held.variants) == (False, ("v2",), (machine_variant(),))
+    assert (held.whole, held.revisions, held.variants) == (True, ("v2",), (machine_variant(),))
     assert held.missing > 10
     assert run_python(OFFLINE, hub, [{"revision": "v2"}], FLASH, HF_HUB_OFFLINE="1") == ["FileNotFoundError"]
-    bring(hub, kernel("v2"))
-    assert run_python(OFFLINE, hub, [{"revision": "v2"}], FLASH, HF_HUB_OFFLINE="1") != ["FileNotFoundError"]
-    assert cached_kernels(hub.home / "hub")[FLASH][0].whole
+    make_loadable(held)
+    assert cached_kernels(hub.home / "hub")[FLASH][0].missing == 0
+    (path,) = run_python(OFFLINE, hub, [{"revision": "v2"}], FLASH, HF_HUB_OFFLINE="1")
+    assert Path(path).parent.name == machine_variant()
+
+
+def test_a_build_that_lacks_a_listed_file_is_not_whole_and_keeps_its_listing(hub: LoopbackHub) -> None:
+    run_python('import kernels; kernels.get_kernel(arguments[0], revision="v2"); print("null")', hub, FLASH)
+    (held,) = cached_kernels(hub.home / "hub")[FLASH]
+    next(Path(held.path, "build", machine_variant()).glob("*.py")).unlink()
+    (held,) = cached_kernels(hub.home / "hub")[FLASH]
+    make_loadable(held)
+    assert (held.whole, held.broken) == (False, (machine_variant(),))
+    assert cached_kernels(hub.home / "hub")[FLASH] == [held]
 
 
 def test_of_a_model_comes_what_transformers_reads(hub: LoopbackHub) -> None:

@@ -23,8 +23,9 @@ class CachedKernel(Record):
     """One commit of a kernel repository that the cache holds, whole or in part.
 
     `path` is its folder; `revisions` are the branches and tags that it was fetched as, `variants` the builds that are
-    there. `missing` is how many files the cache lists for the commit without having them: kernels 0.17.2 loads a
-    commit offline only where that is 0 (its offline call asks huggingface_hub for every file of the listing).
+    there, `broken` those of them that lack files which the cache lists for them. `missing` is how many files the cache
+    lists for the commit without having them, mostly those of other builds: kernels 0.17.2 loads a commit offline only
+    where that is 0 (its offline call asks huggingface_hub for every file of the listing), see `make_loadable`.
     """
 
     repository: str
@@ -32,12 +33,13 @@ class CachedKernel(Record):
     path: str
     revisions: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
     missing: int = 0
 
     @property
     def whole(self) -> bool:
-        """Whether kernels would load its builds offline."""
-        return bool(self.variants) and not self.missing
+        """Whether each build that is there is whole."""
+        return bool(self.variants) and not self.broken
 
 
 def cache_folder(environment: Mapping[str, str] | None = None) -> Path:
@@ -71,14 +73,32 @@ def cached_kernels(folder: Path | None = None) -> dict[str, list[CachedKernel]]:
 
 def _kernel(repository: str, folder: Path, snapshot: Path, names: dict[str, str]) -> CachedKernel:
     variants = [it.name for it in _folders(snapshot / "build") if any(_files(it))]
+    missing = _missing(_listing(snapshot), snapshot)
+    without = {PurePosixPath(name).parts[1] for name in missing if name.startswith("build/")}
     return CachedKernel(
         repository=repository,
         commit=snapshot.name,
         path=str(snapshot),
         revisions=tuple(sorted(name for name, commit in names.items() if commit == snapshot.name)),
         variants=tuple(variants),
-        missing=_missing(folder / "trees" / f"{snapshot.name}.json", snapshot),
+        broken=tuple(name for name in variants if name in without),
+        missing=len(missing),
     )
+
+
+def make_loadable(kernel: CachedKernel) -> None:
+    """Let kernels load a commit offline whose builds are whole: take away the listing that names those of others.
+
+    Loading online writes the listing; huggingface_hub makes it anew whenever it needs it. A cache that cannot be
+    written stays as it is.
+    """
+    if kernel.whole and kernel.missing:
+        with contextlib.suppress(OSError):
+            _listing(Path(kernel.path)).unlink(missing_ok=True)
+
+
+def _listing(snapshot: Path) -> Path:
+    return snapshot.parent.parent / "trees" / f"{snapshot.name}.json"
 
 
 class _Tree(msgspec.Struct):
@@ -86,17 +106,17 @@ class _Tree(msgspec.Struct):
     files: dict[str, msgspec.Raw]
 
 
-def _missing(listing: Path, snapshot: Path) -> int:
-    """Return how many files of a commit's listing are not there; 0 where there is no listing to hold it against."""
+def _missing(listing: Path, snapshot: Path) -> list[str]:
+    """Return the files of a commit's listing that are not there; none where there is no listing to hold it against."""
     try:
         tree = msgspec.json.decode(listing.read_bytes(), type=_Tree)
     except (OSError, msgspec.DecodeError):
-        return 0
+        return []
     # Bytecode is what kernels never fetches.
     wanted = [
         name for name in tree.files if not name.endswith(".pyc") and "__pycache__" not in PurePosixPath(name).parts
     ]
-    return sum(not (snapshot / name).is_file() for name in wanted) if tree.format_version == 1 else 0
+    return [name for name in wanted if not (snapshot / name).is_file()] if tree.format_version == 1 else []
 
 
 def _references(folder: Path) -> dict[str, str]:

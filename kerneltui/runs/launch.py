@@ -12,6 +12,7 @@ from kerneltui import __version__
 from kerneltui.advice.assessment import Assessment
 from kerneltui.advice.situation import Situation
 from kerneltui.errors import KerneltuiError, UsageError
+from kerneltui.facts.cached import cache_folder, cached_kernels, make_loadable
 from kerneltui.interpreter import worker_command
 from kerneltui.paths import check_run_name, write_atomically
 from kerneltui.plan.devices import ORDER, VISIBLE, name_gpus
@@ -48,6 +49,8 @@ def launch(
             "\n".join(f"✖ {finding.title}" for finding in assessment.findings if finding.severity == "block"),
             "Mend what blocks (`kerneltui check` says why), or launch all the same with --force.",
         )
+    if situation.offline:
+        _make_loadable(situation)
     run = _make_directory(runs, situation.plan.launch.name)
     try:
         command = _write_record(run, situation, assessment, python, forced)
@@ -57,6 +60,12 @@ def launch(
     _begin(run, command)
     remember(runs)
     return run
+
+
+def _make_loadable(situation: Situation) -> None:
+    """Let the kernel of a run that does not ask the Hub load from the cache, where that holds its build whole."""
+    for kernel in cached_kernels(cache_folder(situation.plan.environment)).get(str(situation.attention.repository), ()):
+        make_loadable(kernel)
 
 
 def training_command(

@@ -73,7 +73,8 @@ def test_a_machine_that_never_asked_the_hub_shows_its_cache(
     hub: LoopbackHub, asker: Asker, cache: Path, tmp_path: Path
 ) -> None:
     put(cache, hub.repository(FLASH), "v4", STABLE)
-    put(cache, hub.repository(FLASH3), "v1", "torch-stable-abi29-cu130-x86_64-linux", missing=("README.md", "x.pyc"))
+    hopper = "torch-stable-abi29-cu130-x86_64-linux"
+    put(cache, hub.repository(FLASH3), "v1", hopper, missing=(f"build/{hopper}/gone.py", "x.pyc"))
     put(cache, hub.repository(FLASH4), "main", "torch-cuda")
     found = rows(asker, hub, tmp_path / "answers")
     assert hub.requests == []
