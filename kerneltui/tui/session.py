@@ -6,14 +6,14 @@ import contextlib
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import msgspec
 
 from kerneltui.advice.situation import Situation
 from kerneltui.assess import with_data
 from kerneltui.errors import KerneltuiError
-from kerneltui.facts.dataset import DatasetFacts, dataset_name
+from kerneltui.facts.dataset import OPTIONS, DatasetFacts, dataset_name
 from kerneltui.facts.hub import Hub
 from kerneltui.facts.read_server import ServerCallback, read_server, reread_server
 from kerneltui.facts.server import Server
@@ -27,9 +27,16 @@ _RECENT = 10
 # What a look at the data depends on, beside the reader.
 _SOURCE = ("datasets", "dataset_name", "dataset_config", "dataset_train_split", "model_name_or_path")
 
-# Who reads the data: the trainer, and SFT's column of plain text. What a look gave: the facts, or why there are none.
-Reader = tuple[str, str]
-Look = tuple[DatasetFacts | None, str | None]
+# Who reads the data: the trainer with its options about data.
+Reader = str
+
+
+class Look(NamedTuple):
+    """What a look at the data gave: the facts, or why there are none and whether the data itself is at fault."""
+
+    data: DatasetFacts | None
+    reason: str | None
+    at_fault: bool
 
 
 class _Callbacks(TypedDict):
@@ -96,7 +103,8 @@ class Session:
     def with_data(self, situation: Situation) -> Situation:
         """Return the situation with what the first rows of its data tell, read once for each trainer."""
         found = with_data(situation, self._reader)
-        self._looks.setdefault(_source(situation), {})[_reader(situation)] = found.data, found.unknown.get("data")
+        look = Look(found.data, found.unknown.get("data"), found.data_at_fault)
+        self._looks.setdefault(_source(situation), {})[_reader(situation)] = look
         return found
 
     def forget_data(self) -> None:
@@ -173,10 +181,10 @@ def _source(situation: Situation) -> str:
 
 
 def _reader(situation: Situation) -> Reader:
-    return situation.plan.trainer, str(situation.settings.get("dataset_text_field") or "text")
+    values = situation.settings.values
+    return repr((situation.plan.trainer, *(values.get(name) for name in OPTIONS)))
 
 
 def _looked(situation: Situation, look: Look) -> Situation:
-    data, reason = look
-    unknown = {**situation.unknown, "data": reason} if reason else situation.unknown
-    return msgspec.structs.replace(situation, data=data, unknown=unknown)
+    unknown = {**situation.unknown, "data": look.reason} if look.reason else situation.unknown
+    return msgspec.structs.replace(situation, data=look.data, unknown=unknown, data_at_fault=look.at_fault)

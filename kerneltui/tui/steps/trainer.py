@@ -12,6 +12,7 @@ from textual.widgets import DataTable
 from kerneltui.advice.data import Fit, fits
 from kerneltui.advice.recommend import Recommendation, recommend_trainer
 from kerneltui.facts.dataset import DatasetFacts, dataset_name
+from kerneltui.facts.server import Libraries
 from kerneltui.tui.steps.step import Step, WizardState
 from kerneltui.tui.widgets.lines import Note
 from kerneltui.tui.widgets.plan_card import plan_values
@@ -28,6 +29,7 @@ _WHAT = {
     "rloo": "as GRPO, each answer against the others",
     "distillation": "learns to answer as a larger model does",
 }
+_EXPERIMENTAL = "of trl.experimental: may change with any release"
 # The options of the others are listed in full, but not yet grouped and explained.
 _COMPLETE = ("sft", "dpo")
 
@@ -65,7 +67,7 @@ class TrainerStep(Step):
         facts = _data_of(state)
         if facts is None or self._facts is None or facts.columns != self._facts.columns:
             self._facts = facts
-            self._order(list(state.server.libraries.trainers), state)
+            self._order(state.server.libraries, state)
         self._show_rows()
 
     def on_key(self) -> None:
@@ -89,9 +91,10 @@ class TrainerStep(Step):
             self._taken = True
             self.post_message(self.Chosen(trainer=self._trainers[table.cursor_row]))
 
-    def _order(self, trainers: list[str], state: WizardState) -> None:
+    def _order(self, libraries: Libraries, state: WizardState) -> None:
         """Put those first that can read the data, and the cursor on what was chosen, else on what is recommended."""
-        recommended = self._recommended = recommend_trainer(self._facts, trainers) if self._facts else None
+        stable, trainers = list(libraries.trainers), [*libraries.trainers, *libraries.experimental]
+        recommended = self._recommended = recommend_trainer(self._facts, stable) if self._facts else None
         self._unread = "" if recommended else _unread(state)
         self._say(recommended.why if recommended else self._unread)
         if self._trainers and self._moved:
@@ -119,7 +122,7 @@ class TrainerStep(Step):
         return (
             verdict_cell(kind),
             Text(name, style=style or "bold"),
-            Text(_WHAT.get(name, ""), style=style),
+            Text(_WHAT.get(name, _EXPERIMENTAL), style=style),
             Text(f"{fit.reason}{lacks}", style=style),
         )
 
@@ -128,7 +131,7 @@ class TrainerStep(Step):
         if recommended and recommended.trainer == name:
             self._say(f"Recommended: {recommended.why}")
         else:
-            self._say(f"{name} {_WHAT.get(name, 'trains')}: {self._fit(name).reason or self._unread}")
+            self._say(f"{name} {_WHAT.get(name, f'is {_EXPERIMENTAL}')}: {self._fit(name).reason or self._unread}")
 
     def _say(self, text: str) -> None:
         self.query_one("#trainer-why", Note).update(Content(text))
