@@ -298,9 +298,7 @@ def test_the_command_says_a_fault_as_any_other_error(hub: LoopbackHub, tmp_path:
     (tmp_path / "server.json").write_bytes(to_json(SERVER))
     hub.fail("/api/kernels", status=404)
     environment = {**hub.environment(), "XDG_CACHE_HOME": str(tmp_path)}
-    said = real("kernels", "--server", "server.json", cwd=tmp_path, **environment)
-    assert (said.code, said.out) == (1, "")
-    assert said.err.startswith(f"✖ {hub.url} has no list of kernels\n  /api/kernels answered 404;")
-    said = real("kernels", "--server", "server.json", "--json", cwd=tmp_path, **environment)
-    assert (said.code, said.err) == (1, "")
-    assert json.loads(said.out)["error"]["kind"] == "not_found"
+    for flags in ([], ["--json"]):
+        said = real("kernels", "--server", "server.json", *flags, cwd=tmp_path, **environment)
+        assert (said.code, said.out) == (1, "")
+        assert said.err.startswith(f"✖ {hub.url} has no list of kernels\n  /api/kernels answered 404;")
