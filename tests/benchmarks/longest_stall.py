@@ -2,8 +2,8 @@
 
 Each round starts kerneltui and an empty Textual app side by side, each on a pty of 120×40, and asks both event loops
 every few milliseconds to come back. While kerneltui's wizard waits for an asker that imports TRL and for a Hub that
-takes five seconds for every answer, and then while its live pane follows a log that grows by 50 lines a second, the
-longest delays of both are taken. Both have the same machine at the same time, so what others do there weighs on both.
+takes five seconds for every answer, then while the list of kernels waits for the same Hub, and then while its live
+pane follows a log that grows by 50 lines a second, the longest delays of both are taken. Both have the same machine at the same time, so what others do there weighs on both.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.tui.fake_runs import FakeRun
 PAUSE = 0.002
 LINES = 50
 # How long each part is watched, in seconds; and how long a screen that was just opened is left alone before.
-PARTS = {"wizard": 25.0, "live": 10.0}
+PARTS = {"wizard": 25.0, "kernels": 15.0, "live": 10.0}
 OPENING = 4.0
 
 
@@ -69,9 +69,10 @@ async def delay(seconds: float) -> float:
 
 
 def ours(folder: Path) -> App[str]:
-    """Return kerneltui, playing both parts by itself; it tells for each when it was and the longest delay."""
+    """Return kerneltui, playing all parts by itself; it tells for each when it was and the longest delay."""
     from kerneltui.runs.directory import RunDirectory
     from kerneltui.tui.app import KerneltuiApp
+    from kerneltui.tui.screens.kernels import KernelsScreen
     from kerneltui.tui.screens.run import RunScreen
     from kerneltui.tui.screens.wizard import WizardScreen
 
@@ -90,6 +91,7 @@ def ours(folder: Path) -> App[str]:
             await asyncio.sleep(OPENING)
             for part, screen in (
                 ("wizard", WizardScreen(plan, at=3)),
+                ("kernels", KernelsScreen()),
                 ("live", RunScreen(RunDirectory(folder / "runs" / "calm-otter"))),
             ):
                 self.push_screen(screen)

@@ -1,7 +1,7 @@
 """A stand-in for the module pynvml: the machine that a test describes, and any call made to fail.
 
 Constants and exceptions are those of the real module. Values of the H200 were read on one with driver
-580.159.03 (shared facts, trl.md section 10); those of the GB10 are public reports (nvitop#208), the rest is
+580.159.03; those of the GB10 are public reports (nvitop#208), the rest is
 made up.
 """
 

@@ -54,6 +54,33 @@ async def wizard(python: Path, work: Path, endpoint: str, into: Path) -> None:
             await settle(pilot, partial(at_step, app, number + 1 if keys else number))
 
 
+async def recorded(python: Path, work: Path, endpoint: str, into: Path) -> None:
+    """Save the doctor and the kernels for a server that is known by its report."""
+    from kerneltui.facts.server import Server
+    from kerneltui.records import read_record
+    from kerneltui.tui.app import KerneltuiApp
+    from kerneltui.tui.session import Session
+    from tests.tui.watching import shown
+
+    server = read_record(Path(__file__).parents[1] / "servers" / "eight-a100-two-busy.json", Server)
+    session = Session(python, work / "runs", recorded=server, endpoint=endpoint)
+    app: Any = KerneltuiApp(python, work / "runs", session=session)
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot, lambda: "A100" in shown(pilot))
+        await pilot.press("d")
+        await settle(pilot, lambda: "In detail" in shown(pilot) and "in use by" in shown(pilot))
+        save(app, into / "doctor.svg")
+        await pilot.press("escape", "k")
+        await settle(pilot, lambda: "16 of 16 for attention judged" in shown(pilot))
+        for _ in range(7):  # to flash-attn2
+            await pilot.press("down")
+        await settle(pilot, lambda: "loads v4 @" in shown(pilot))
+        save(app, into / "kernels.svg")
+        await pilot.press("enter")
+        await settle(pilot, lambda: "✔ metadata" in shown(pilot))
+        save(app, into / "kernel.svg")
+
+
 def at_step(app: Any, number: int) -> bool:
     """Whether a step is in front."""
     return bool(app.screen.at == number - 1)
@@ -116,6 +143,7 @@ def main() -> None:
         os.environ.update({key: value for key, value in hub.environment().items() if value})
         os.chdir(name)
         asyncio.run(wizard(Path(sys.executable), Path(name), hub.url, into))
+        asyncio.run(recorded(Path(sys.executable), Path(name), hub.url, into))
         asyncio.run(live(into, Path(name)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -50,6 +51,11 @@ def _torch(server: Server) -> tuple[Fix, ...]:
     return fitting_torch(server) or (install(server, "Install torch", "torch"),)
 
 
+def _torch_again(server: Server) -> tuple[Fix, ...]:
+    """Return the fix for a torch that is broken: without force its version would count as installed."""
+    return fitting_torch(server) or (install(server, "Install torch anew", "--force-reinstall", "torch"),)
+
+
 def _with_extras(names: list[str]) -> list[str]:
     """Return the requirements; the extras of TRL bring a transformers and a kernels that accept one another."""
     return ["trl[kernels,liger,peft]" if name == "trl" else name for name in names]
@@ -72,8 +78,8 @@ def broken(server: Server) -> list[Finding]:
                 title=f"{name} {package.version} is installed and does not import".replace("  ", " "),
                 why=f"Its import says: {package.error}",
                 origin="observed",
-                source="https://github.com/Dao-AILab/flash-attention/issues/1644",
-                fixes=_torch(server) if name == "torch" else (_again(server, name),),
+                source=f"its import in {server.interpreter}",
+                fixes=_torch_again(server) if name == "torch" else (_again(server, name),),
             )
         )
     return found + _broken_torch(server)
@@ -94,15 +100,19 @@ def _broken_torch(server: Server) -> list[Finding]:
             why=reason,
             origin="observed",
             source="the probe in the training interpreter",
-            fixes=_torch(server),
+            fixes=_torch_again(server),
         )
     ]
 
 
 def _again(server: Server, name: str) -> Fix:
-    """Return the fix that installs the same version of a package once more."""
-    version = server.packages[name].version.partition("+")[0]
+    """Return the fix that installs the same version of a package once more, or only what it needs and lacks."""
+    package = server.packages[name]
+    version = package.version.partition("+")[0]
     wanted = f"{name}=={version}" if version else name
+    own = re.escape(name.replace("-", "_"))
+    if re.search(rf"No module named '(?!{own}\b)", package.error or ""):
+        return install(server, "Install what it lacks", wanted)
     return install(server, "Install it anew", "--force-reinstall", "--no-deps", wanted)
 
 

@@ -101,7 +101,7 @@ class HomeScreen(Screen[None]):
     def on_mount(self) -> None:
         """Show at once what is at hand, and read the rest behind the screen."""
         self._set_title(None)
-        self.query_one(KeyFooter).show(HOME)
+        self._show_keys(runs=False)
         self.query_one("#runs").display = False
         # What they import competes with the first picture, so it waits for that.
         self.call_after_refresh(self._start_reading)
@@ -154,6 +154,8 @@ class HomeScreen(Screen[None]):
         """Show the runs; the cursor stays on its run."""
         from kerneltui.show import RUN_COLUMNS, run_row
 
+        if bool(message.runs) != bool(self._views):
+            self._show_keys(runs=bool(message.runs))
         self._views = message.runs
         table = cast("DataTable[Content]", self.query_one("#runs", DataTable))
         live = sum(view.phase in ("starting", "running") for view in message.runs)
@@ -282,6 +284,10 @@ class HomeScreen(Screen[None]):
     def _current(self) -> RunView | None:
         table = self.query_one("#runs", DataTable)
         return self._views[table.cursor_row] if table.display and 0 <= table.cursor_row < len(self._views) else None
+
+    def _show_keys(self, *, runs: bool) -> None:
+        """Show the keys; those that ask something of a run only where there is one."""
+        self.query_one(KeyFooter).show([key for key in HOME if runs or key.action not in ("open", "stop")])
 
     def _set_title(self, server: Server | None) -> None:
         parts = [Content.styled("kerneltui", "bold $primary")]
