@@ -272,12 +272,13 @@ class Asker:
         threading.Thread(target=ask, daemon=True, name="asker preparation").start()
 
     def close(self) -> None:
-        """End the process if there is one, at once where it still answers a question (its imports, say)."""
+        """End the process if there is one, at once: it keeps nothing, and by itself it would take seconds to end."""
         while not self._lock.acquire(timeout=0.05):
             if self._worker:
                 self._worker.kill()
         try:
             if self._worker:
+                self._worker.kill()
                 self._worker.close()
                 self._worker = None
         finally:

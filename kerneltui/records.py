@@ -46,7 +46,7 @@ def from_json(data: bytes, kind: type[T], source: str) -> T:
 def from_builtins(raw: Any, kind: type[T], source: str) -> T:
     """Return `raw` (dicts, lists, strings, numbers) as a record of type `kind`. Raises RecordError as `from_json`."""
     written = raw.get("schema") if isinstance(raw, dict) else None
-    newest = _defaults(kind).get("schema")
+    newest = _defaults(kind).get("schema") if written is not None else None  # to read the defaults takes long
     if isinstance(written, int) and isinstance(newest, int) and written > newest:
         raise RecordError(
             f"{source} was written by a newer kerneltui",

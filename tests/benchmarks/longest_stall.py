@@ -3,7 +3,8 @@
 Each round starts kerneltui and an empty Textual app side by side, each on a pty of 120×40, and asks both event loops
 every few milliseconds to come back. While kerneltui's wizard waits for an asker that imports TRL and for a Hub that
 takes five seconds for every answer, then while the list of kernels waits for the same Hub, and then while its live
-pane follows a log that grows by 50 lines a second, the longest delays of both are taken. Both have the same machine at the same time, so what others do there weighs on both.
+pane follows a log that grows by 50 lines a second, the longest delays of both are taken. Both have the same machine at
+the same time, so what others do there weighs on both.
 """
 
 from __future__ import annotations
