@@ -72,9 +72,9 @@ async def recorded(python: Path, work: Path, endpoint: str, into: Path) -> None:
         save(app, into / "doctor.svg")
         await pilot.press("escape", "k")
         await settle(pilot, lambda: "16 of 16 for attention judged" in shown(pilot))
-        for _ in range(7):  # to flash-attn2
+        while "loads v4 @" not in shown(pilot):  # as flash-attn2 does
             await pilot.press("down")
-        await settle(pilot, lambda: "loads v4 @" in shown(pilot))
+            await pilot.pause()
         save(app, into / "kernels.svg")
         await pilot.press("enter")
         await settle(pilot, lambda: "✔ metadata" in shown(pilot))
@@ -141,6 +141,7 @@ def main() -> None:
     into.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name, LoopbackHub(Path(name) / "huggingface") as hub:
         os.environ.update({key: value for key, value in hub.environment().items() if value})
+        os.environ["XDG_CACHE_HOME"] = f"{name}/cache"
         os.chdir(name)
         asyncio.run(wizard(Path(sys.executable), Path(name), hub.url, into))
         asyncio.run(recorded(Path(sys.executable), Path(name), hub.url, into))

@@ -79,6 +79,7 @@ class KernelsScreen(Screen[None]):
         self._lock = threading.Lock()
         self._search = ""
         self._state = ""
+        self._moved = False
 
     @property
     def kerneltui(self) -> KerneltuiApp:
@@ -154,6 +155,10 @@ class KernelsScreen(Screen[None]):
         self._show_title()
         self.kerneltui.show_error(message.error)
 
+    def on_key(self) -> None:
+        """Once the person has moved, the cursor is theirs; before, it is on what stands first."""
+        self._moved = True
+
     def on_data_table_row_highlighted(self) -> None:
         """Say what is known of the row under the cursor."""
         self._explain()
@@ -221,6 +226,8 @@ class KernelsScreen(Screen[None]):
         kept = [number for number, least in enumerate(_COLUMNS.values()) if self.size.width >= least]
         rows = {row.repository: [_cells(row)[at] for at in kept] for row in self._shown()}
         show_rows(table, [list(_COLUMNS)[at] for at in kept], rows, right=("downloads",))
+        if not self._moved:
+            table.move_cursor(row=0, animate=False)
         self._show_title()
         self._explain()
 
