@@ -6,7 +6,7 @@ from packaging.version import Version
 
 from kerneltui.facts.attention import AttentionChoice
 from kerneltui.facts.dataset import DatasetFacts
-from kerneltui.facts.hub import KernelBuild
+from kerneltui.facts.hub import KernelBuild, is_offline
 from kerneltui.facts.model import ModelFacts
 from kerneltui.facts.packages import cite, read_version
 from kerneltui.facts.server import Gpu, Server
@@ -69,8 +69,7 @@ class Situation(Record):
     @property
     def offline(self) -> bool:
         """Whether the run would not ask the Hub."""
-        values = [self.environment.get(name, "") for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")]
-        return any(value.upper() in ("1", "ON", "YES", "TRUE") for value in values)
+        return is_offline(self.environment)
 
     @property
     def processes(self) -> int:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from kerneltui.advice.finding import Finding, Fix
+from kerneltui.facts.hub import is_offline
 from kerneltui.facts.server import Server
 
 _VARIABLES = "https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables"
-
-
-def is_offline(environment: Mapping[str, str]) -> bool:
-    """Return whether huggingface_hub asks nothing (`constants._is_true` of one of its two variables)."""
-    values = [environment.get(name, "") for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")]
-    return any(value.upper() in ("1", "ON", "YES", "TRUE") for value in values)
 
 
 def offline(server: Server) -> list[Finding]:
