@@ -51,6 +51,9 @@ def _field(kind: Any, name: str, hint: Any, action: Any, config: Any) -> dict[st
     kinds = list(dict.fromkeys(_kinds(hint)))
     if "mapping" in kinds and "path" not in help_text.lower():
         kinds = ["mapping"]  # text is for JSON on the command line, where it is no path of a file
+    default = action.default
+    if getattr(action.type, "__name__", "") == "string_to_bool":  # whatever its annotation says
+        kinds, default = ["bool"], action.type(default) if isinstance(default, str) else default
     choices = [jsonable(name, choice) for choice in action.choices] if action.choices else []
     return {
         "name": name,
@@ -59,7 +62,7 @@ def _field(kind: Any, name: str, hint: Any, action: Any, config: Any) -> dict[st
         "kinds": kinds,
         "items": _items(hint),
         "optional": type(None) in typing.get_args(hint) or action.default is None,
-        "default": jsonable(name, action.default),
+        "default": jsonable(name, default),
         "choices": choices,
         "suggestions": [] if choices else _suggestions(help_text),
         "help": help_text,

@@ -16,8 +16,9 @@ from kerneltui.advice.options import recommend_options
 from kerneltui.advice.recommend import Recommendation
 from kerneltui.advice.situation import Situation
 from kerneltui.errors import KerneltuiError
+from kerneltui.plan.effects import without_effect
 from kerneltui.plan.fields import Field, read_fields
-from kerneltui.plan.groups import groups
+from kerneltui.plan.groups import find_fields, groups, other_fields
 from kerneltui.plan.values import parse_value, value_text
 from kerneltui.text import plain_line
 from kerneltui.tui.keys import OPTIONS_STEP, bindings
@@ -35,8 +36,9 @@ class OptionsStep(Step):
     NAME = "Options"
     ENTER = "Take them"
     PURPOSE = (
-        "The options that matter come first, in groups; / finds every other field of TRL by its name or its help."
-        " Space edits, delete goes back to TRL's default. What you or a recommendation set is marked ●."
+        "The options that matter come first, in groups, and every other field of TRL behind them; / finds any by its"
+        " name or its help. Space edits, delete goes back to TRL's default. What you set is marked ●, what is"
+        " recommended ○; a field that does nothing with the present choices says so."
     )
     KEYS = OPTIONS_STEP
     BINDINGS = bindings(OPTIONS_STEP)
@@ -64,6 +66,7 @@ class OptionsStep(Step):
         self._found: str = ""
         self._editing: str | None = None
         self._rows: list[str] = []
+        self._idle: dict[str, str] = {}
 
     def compose(self) -> ComposeResult:
         """Lay out the table over the line to type in."""
@@ -197,27 +200,29 @@ class OptionsStep(Step):
         return self._fields[name].default
 
     def _show_rows(self) -> None:
+        fields, found = tuple(self._fields.values()), self._found
+        values = {field.name: self._shown_value(field.name) for field in fields}
+        self._idle = {it.name: why for it in fields if (why := without_effect(it, values)) is not None}
         rows: dict[str, tuple[str | Text | None, ...]] = {}
-        if self._found:
-            lowered = self._found.lower()
-            for field in self._fields.values():
-                if lowered in field.name.lower() or lowered in field.help.lower():
-                    rows[field.name] = self._row(field.name, field.name, field.help.split(". ")[0])
-        elif self._trainer:
-            for group in groups(self._trainer, self._fields.values()):
-                rows[f" {group.title}"] = ("", Text(group.title, style="bold"), "", Text(group.help, style="dim"))
-                for entry in group.entries:
-                    rows[entry.name] = self._row(entry.name, entry.label, entry.help)
+        for field in find_fields(fields, found) if found else ():
+            rows[field.name] = self._row(field.name, field.name, field.help.split(". ")[0])
+        shown = (*groups(self._trainer, fields), other_fields(self._trainer, fields)) if self._trainer else ()
+        for group in () if found else shown:
+            rows[f" {group.title}"] = ("", Text(group.title, style="bold"), "", Text(group.help, style="dim"))
+            for entry in group.entries:
+                rows[entry.name] = self._row(entry.name, entry.label, entry.help)
         self._rows = list(rows)
-        table = self.query_one("#options", DataTable)
-        show_rows(table, _HEADINGS, rows)
+        show_rows(self.query_one("#options", DataTable), _HEADINGS, rows)
         self._explain()
 
     def _row(self, name: str, label: str, help_text: str) -> tuple[str | Text | None, ...]:
         value = self._shown_value(name)
         mark = "●" if name in self._values else "○" if self._recommended and name in self._recommended.values else ""
-        shown = "null" if value is None else value_text(value)
-        return (mark, label, Text(shown, style="bold" if mark else ""), Text(help_text, style="dim"))
+        shown = Text("null" if value is None else value_text(value), style="bold" if mark else "")
+        if name in self._idle:
+            help_text = f"no effect: {self._idle[name]}"
+            return (mark, Text(label, style="dim"), Text(shown.plain, style="dim"), Text(help_text, style="dim"))
+        return (mark, label, shown, Text(help_text, style="dim"))
 
     def _explain(self) -> None:
         field = self._current()
@@ -226,7 +231,10 @@ class OptionsStep(Step):
         elif field is None:
             self._say(self._recommended.why if self._recommended else "")
         else:
-            self._say(f"{field.name} takes {field.takes}; TRL's default is {value_text(field.default) or 'null'}")
+            idle = f" No effect: {self._idle[field.name]}." if field.name in self._idle else ""
+            self._say(
+                f"{field.name} takes {field.takes}; TRL's default is {value_text(field.default) or 'null'}.{idle}"
+            )
 
     def _say(self, text: str) -> None:
         self.query_one("#options-why", Note).update(Content(text))
