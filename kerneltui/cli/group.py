@@ -15,7 +15,7 @@ from kerneltui.cli.fetch import fetch
 from kerneltui.cli.kernels import kernels
 from kerneltui.cli.output import tell_error
 from kerneltui.cli.plan import check, export
-from kerneltui.cli.runs import checkpoint, runs, stop, watch
+from kerneltui.cli.runs import checkpoint, resume, runs, stop, watch
 from kerneltui.cli.screen import full_screen
 from kerneltui.cli.server import doctor, report
 from kerneltui.cli.situation import refuse_recorded
@@ -42,7 +42,7 @@ def app(context: click.Context, python: Path | None, server: Path | None, runs_d
     context.default_map = {name: {k: v for k, v in given.items() if v is not None} for name in app.commands}
 
 
-for _verb in (doctor, kernels, check, fetch, launch, demo, runs, watch, stop, checkpoint, export, report):
+for _verb in (doctor, kernels, check, fetch, launch, demo, runs, watch, stop, checkpoint, resume, export, report):
     app.add_command(_verb)
 
 

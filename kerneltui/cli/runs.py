@@ -12,6 +12,7 @@ import click
 from kerneltui.cli import options
 from kerneltui.cli.output import print_json, print_lines
 from kerneltui.cli.screen import full_screen
+from kerneltui.errors import UsageError
 
 if TYPE_CHECKING:
     from kerneltui.runs.directory import RunDirectory
@@ -73,6 +74,46 @@ def checkpoint(run: str, runs_dir: Path | None) -> None:
     found = find_named(run, runs_dir)
     ask_run(found, "checkpoint")
     click.echo(f"Asked {_told(found, runs_dir)} for a checkpoint at its next step.")
+
+
+@click.command(context_settings=options.PASS_ON)
+@options.run
+@click.argument("flags", nargs=-1, type=click.UNPROCESSED, metavar="[TRL FLAGS]")
+@click.option("--gone", is_flag=True, help="The machine that it ran on is gone for good.")
+@options.wait
+@options.runs_dir
+@options.as_json
+def resume(run: str, flags: tuple[str, ...], gone: bool, wait: bool, runs_dir: Path | None, as_json: bool) -> None:
+    """Go on with a run that was stopped or has failed, from its newest checkpoint that is whole.
+
+    It becomes the next attempt of the same run. TRL flags override those that it was started with.
+    """
+    from kerneltui.runs.resume import plan_resumption
+    from kerneltui.runs.resume import resume as start
+
+    _refuse_loose(flags)
+    found = find_named(run, runs_dir)
+    resumption = plan_resumption(found, gone=gone)
+    start(resumption, flags)
+    if as_json:
+        chosen, passed = resumption.checkpoint, resumption.passed_over
+        print_json(
+            {
+                "schema": 1, "name": found.name, "path": str(found.path), "attempt": resumption.attempt,
+                "step": chosen.step, "checkpoint": str(chosen.path),
+                "passed_over": [{"path": str(old.path), "reasons": old.faults} for old in passed],
+            }
+        )  # fmt: skip
+    else:
+        print_lines([f"{_told(found, runs_dir)} goes on, attempt {resumption.attempt},", *resumption.words])
+    if wait:
+        follow_run(found, quiet=as_json)
+
+
+def _refuse_loose(flags: tuple[str, ...]) -> None:
+    """Raise UsageError where a word stands before the first flag: it would be no flag's value."""
+    if flags and not flags[0].startswith("--"):
+        raise UsageError(f"{flags[0]!r} is no flag of TRL", hint="Write: kerneltui resume RUN [--flag value …]")
 
 
 def follow_run(run: RunDirectory, *, quiet: bool = False) -> None:

@@ -19,7 +19,7 @@ from kerneltui.runs.directory import ACTIVE, Request, RunDirectory, State
 from kerneltui.runs.ending import RESTARTED
 from kerneltui.runs.journal import Journal
 from kerneltui.runs.lock import holding
-from kerneltui.runs.processes import end_processes
+from kerneltui.runs.processes import end_processes, processes_of
 from kerneltui.runs.supervisor import start_supervisor, write_lost
 from kerneltui.text import now
 
@@ -43,6 +43,9 @@ def ask_run(run: RunDirectory, action: Action) -> None:
     active, and for an end at once when it runs on another machine.
     """
     state = watch_over(run)
+    if action == "kill" and state.phase not in ACTIVE and is_here(state) and processes_of(run.path):
+        _end(run)  # what an ended run has left
+        return
     if state.phase not in ACTIVE:
         raise KerneltuiError(
             f"{run.name} is not running",
@@ -86,17 +89,22 @@ def _write_request(run: RunDirectory, action: Action) -> None:
         if action != "kill":
             hint = "Make room on that disk. To end the run at once needs none: stop with --now."
             raise KerneltuiError(f"Cannot ask {run.name} for anything", error.message, hint) from error
-        if left := end_processes(run.path):
-            raise KerneltuiError(
-                f"{run.name} has not ended",
-                f"These processes are still there: {', '.join(map(str, left))}.",
-                "They wait for a disk or a GPU that does not answer; they end when it does.",
-            ) from error
+        _end(run)
         return
     if foreign_owner(run):
         with contextlib.suppress(OSError):  # the run could not read a request that is root's
             owner = run.path.stat()
             os.chown(run.request, owner.st_uid, owner.st_gid)
+
+
+def _end(run: RunDirectory) -> None:
+    """End all processes of a run from here. Raises KerneltuiError for those that do not end."""
+    if left := end_processes(run.path):
+        raise KerneltuiError(
+            f"{run.name} has not ended",
+            f"These processes are still there: {', '.join(map(str, left))}.",
+            "They wait for a disk or a GPU that does not answer; they end when it does.",
+        )
 
 
 def pending(run: RunDirectory) -> Request | None:

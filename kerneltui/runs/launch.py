@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import time
 from pathlib import Path
 
 from kerneltui import __version__
@@ -14,25 +12,19 @@ from kerneltui.advice.situation import Situation
 from kerneltui.errors import KerneltuiError, UsageError
 from kerneltui.facts.cached import cache_folder, cached_kernels, make_loadable
 from kerneltui.interpreter import worker_command
-from kerneltui.paths import check_run_name, write_atomically
+from kerneltui.paths import check_run_name
 from kerneltui.plan.devices import ORDER, VISIBLE, name_gpus
-from kerneltui.plan.plan import Plan
 from kerneltui.plan.secrets import without_secrets
 from kerneltui.runs.directory import Command, RunDirectory, RunRecord
-from kerneltui.runs.handover import hidden_command
-from kerneltui.runs.last_words import read_last_words
-from kerneltui.runs.lock import holding
 from kerneltui.runs.names import new_name
 from kerneltui.runs.places import remember
-from kerneltui.runs.processes import ATTEMPT, MARK, end_processes
-from kerneltui.runs.supervisor import initial_state, start_supervisor
+from kerneltui.runs.processes import ATTEMPT, MARK
+from kerneltui.runs.start import begin_attempt, write_attempt, write_command
+from kerneltui.runs.supervisor import initial_state
 from kerneltui.text import now
 
 # huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY
 _TELEMETRY_OFF = ("HF_HUB_DISABLE_TELEMETRY", "DISABLE_TELEMETRY", "DO_NOT_TRACK")
-
-# Seconds until a supervisor must have written that it took over.
-_START_LIMIT = 60.0
 
 
 def launch(
@@ -54,10 +46,10 @@ def launch(
     run = _make_directory(runs, situation.plan.launch.name)
     try:
         command = _write_record(run, situation, assessment, python, forced)
+        begin_attempt(run, command)
     except BaseException:
         shutil.rmtree(run.path, ignore_errors=True)
         raise
-    _begin(run, command)
     remember(runs)
     return run
 
@@ -129,10 +121,10 @@ def _write_record(
 ) -> Command:
     """Write what is known before the start, without secrets, and return the command with them."""
     plan = situation.plan
-    _make_attempt(run, 1, plan)
+    write_attempt(run, 1, None if plan.config is None else plan.config.encode("utf-8"))
     command = training_command(run, 1, situation, python)
     output = situation.settings.get("output_dir") if "output_dir" in situation.settings.given else run.path / "output"
-    run.write("attempts/1/command.json", hidden_command(command))
+    write_command(run, 1, command)
     run.write(
         "run.json",
         RunRecord(
@@ -151,60 +143,3 @@ def _write_record(
     run.write("proof.json", {"schema": 1, "made": False, "reason": "no proof was asked for"})
     run.write("state.json", initial_state(1))
     return command
-
-
-def _make_attempt(run: RunDirectory, number: int, plan: Plan) -> None:
-    try:
-        run.attempt(number).parent.mkdir(mode=0o700, exist_ok=True)
-        run.attempt(number).mkdir(mode=0o700)
-    except OSError as error:
-        raise KerneltuiError(
-            f"Cannot write {run.path}", error.strerror or str(error), "Check permissions and free space."
-        ) from error
-    if plan.config is not None:
-        write_atomically(run.attempt(number) / "config.yaml", plan.config.encode("utf-8"))
-
-
-def _begin(run: RunDirectory, command: Command) -> None:
-    """Start the run's supervisor and wait until it has taken over; otherwise nothing stays of the run."""
-    supervisor = None
-    try:
-        supervisor = start_supervisor(run, command)
-        _await_start(run, supervisor)
-    except BaseException as error:
-        _undo(run, supervisor)
-        if isinstance(error, OSError):
-            raise KerneltuiError(
-                f"Cannot start {run.name}", error.strerror or str(error), "Check permissions and free space."
-            ) from error
-        raise
-
-
-def _await_start(run: RunDirectory, supervisor: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + _START_LIMIT
-    while run.read_state().phase == "starting":
-        # It may have written that it took over, and then have ended, since the state was read.
-        ended = supervisor.poll() is not None and run.read_state().phase == "starting" and not _is_watched(run)
-        if ended or time.monotonic() > deadline:
-            words = read_last_words(run.path / "supervisor.log")
-            raise KerneltuiError(
-                f"{run.name} was not started: its supervisor " + ("ended at once" if ended else "did not answer"),
-                words.exception or words.line or "It said nothing.",
-                "Nothing of the run is left. Try again; `kerneltui doctor` reads this server anew.",
-            )
-        time.sleep(0.05)
-
-
-def _is_watched(run: RunDirectory) -> bool:
-    """Whether another supervisor, which a front end may have started meanwhile, looks after the run."""
-    with holding(run.lock) as free:
-        return not free
-
-
-def _undo(run: RunDirectory, supervisor: subprocess.Popen[bytes] | None) -> None:
-    """End what was started of a run and remove its directory."""
-    if supervisor is not None:
-        supervisor.kill()
-        supervisor.wait()
-    end_processes(run.path)
-    shutil.rmtree(run.path, ignore_errors=True)

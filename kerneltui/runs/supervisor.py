@@ -127,6 +127,7 @@ class Supervisor:
         return True
 
     def _begin(self, pid: int, started: str) -> None:
+        self.journal.event("run_begin", pid=pid)
         self.journal.change(phase="running", supervisor_pid=os.getpid(), pid=pid, started=started)
 
     def _fail(self, reason: str) -> bool:

@@ -31,6 +31,8 @@ def main() -> None:
     record.event("process_start", trainer=trainer, pid=os.getpid())
     try:
         recorder = _install(record)
+        if any(word.startswith("--resume_from_checkpoint") for word in arguments):
+            _hand_on_checkpoint()
         _run_script(trainer, arguments)
     except KeyboardInterrupt:
         record.end("interrupted")
@@ -53,6 +55,14 @@ def _run_script(trainer: str, arguments: list[str]) -> None:
         return
     sys.argv = [script.origin, *arguments]
     runpy.run_path(script.origin, run_name="__main__")
+
+
+def _hand_on_checkpoint() -> None:
+    from transformers import Trainer
+
+    from .resume import hand_on
+
+    hand_on(Trainer)
 
 
 def _install(record: Record) -> Recorder | None:

@@ -19,7 +19,7 @@ def _logged_steps(run: RunDirectory) -> list[int]:
     return [line["step"] for line in read_lines(run.metrics) if line["kind"] == "log" and "loss" in line["values"]]
 
 
-def test_a_run_outlives_its_terminal_and_stops_with_a_checkpoint_that_trl_resumes(tmp_path: Path) -> None:
+def test_a_run_outlives_its_terminal_and_stops_with_a_checkpoint_and_goes_on(tmp_path: Path) -> None:
     environment = {"LOCAL_KERNELS": demo.local_kernels(None), "HF_HUB_OFFLINE": "1", "HOME": str(tmp_path)}
     write_config(
         tmp_path / "config.yaml",
@@ -75,16 +75,26 @@ def test_a_run_outlives_its_terminal_and_stops_with_a_checkpoint_that_trl_resume
     assert watching.returncode == 0
     assert [f"step {step}/" in shown for step in steps] == [True] * len(steps)
 
-    checkpoints = [event["path"] for event in read_lines(run.events) if event["event"] == "checkpoint"]
+    checkpoints = [Path(event["path"]) for event in read_lines(run.events) if event["event"] == "checkpoint"]
     assert len(checkpoints) == 2
-    assert Path(checkpoints[-1], "trainer_state.json").is_file()
     assert (run.path / "output" / "model.safetensors").is_file()
-    resumed = subprocess.run(
-        [
-            str(Path(sys.executable).parent / "trl"), "sft", "--config", "config.yaml",
-            "--resume_from_checkpoint", checkpoints[-1], "--max_steps", str(steps[-1] + 2), "--output_dir", "resumed",
-        ],
-        cwd=tmp_path, env={**os.environ, **environment}, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert resumed.returncode == 0, resumed.stderr[-3000:]
-    assert f"{steps[-1] + 2}/{steps[-1] + 2}" in resumed.stderr
+    # As an end in the middle of writing leaves it: the one before must be taken.
+    os.truncate(checkpoints[1] / "optimizer.pt", 1000)
+    resumed = kerneltui("resume", "run", "--runs-dir", "runs", environment=environment, cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert f"passed over {checkpoints[1].name}: optimizer.pt is cut off or damaged" in resumed.stdout
+    first, unbroken = int(checkpoints[0].name.partition("-")[2]), _losses(run, 1)
+    until(lambda: max(_losses(run, 2), default=0) > max(unbroken), limit=180)
+    assert kerneltui("stop", "run", "--runs-dir", "runs", environment=environment, cwd=tmp_path).returncode == 0
+    until(lambda: run.read_state().phase not in ACTIVE)
+    assert (run.read_state().phase, run.read_state().attempt) == ("stopped", 2)
+    again = _losses(run, 2)
+    assert min(again) == first + 1
+    assert {step: again[step] for step in unbroken if step > first} == {
+        step: loss for step, loss in unbroken.items() if step > first
+    }
+
+
+def _losses(run: RunDirectory, attempt: int) -> dict[int, float]:
+    lines = [line for line in read_lines(run.metrics) if line["attempt"] == attempt and line["kind"] == "log"]
+    return {line["step"]: line["values"]["loss"] for line in lines if "loss" in line["values"]}

@@ -15,7 +15,7 @@ from kerneltui.assess import assess
 from kerneltui.errors import KerneltuiError, UsageError
 from kerneltui.facts.server import Gpu, MigInstance
 from kerneltui.plan.plan import Launch
-from kerneltui.runs import launch as module
+from kerneltui.runs import start as module
 from kerneltui.runs.directory import ACTIVE, Command, RunDirectory
 from kerneltui.runs.launch import launch, training_command
 from kerneltui.runs.names import new_name

@@ -244,7 +244,7 @@ def test_a_state_that_a_full_disk_refused_is_written_when_there_is_space(
     disk.full = False
     supervising.join(timeout=60)
     assert run.read_state().phase == "finished"
-    assert [event["event"] for event in read_lines(run.events)] == ["process_end", "run_end"]
+    assert [event["event"] for event in read_lines(run.events)] == ["run_begin", "process_end", "run_end"]
 
 
 def test_a_supervisor_does_not_wait_for_a_directory_that_is_gone(
