@@ -5,13 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from kerneltui.errors import KerneltuiError
-from kerneltui.plan.forms import as_shell
 from kerneltui.runs.contact import is_here, lost_since
 from kerneltui.runs.control import pending, watch_over
 from kerneltui.runs.directory import ACTIVE, RunDirectory, RunRecord, State
@@ -19,7 +15,7 @@ from kerneltui.runs.live_view import AttentionView, LiveView
 from kerneltui.runs.loaded import alerts_of
 from kerneltui.runs.samples import Samples
 from kerneltui.runs.tail import JsonTail
-from kerneltui.runs.training import Checkpoint, Loaded, Training, parse_time
+from kerneltui.runs.training import Loaded, Training, parse_time
 from kerneltui.text import plain_line
 
 # How much of each file one `poll` reads, and how much of the samples of an old run is read at all. Bytes.
@@ -103,7 +99,6 @@ class LiveRun:
             notices=tuple(training.notices),
             log=self.run.output(state.attempt),
             output_dir=training.output_dir or record.output_dir,
-            resume=resume_command(self.run, record, state.attempt, training.checkpoint),
             behind=self._metrics.behind or self._events.behind or self._system.behind,
         )
 
@@ -151,19 +146,6 @@ def steps_to_checkpoint(step: int | None, total: int | None, every: int | None) 
         return None
     due = every - step % every
     return due if total is None else min(due, total - step) or None
-
-
-def resume_command(run: RunDirectory, record: RunRecord, attempt: int, checkpoint: Checkpoint | None) -> str | None:
-    """Return the shell command that goes on from the last checkpoint with TRL alone; None without a checkpoint."""
-    if checkpoint is None or not checkpoint.path:
-        return None
-    plan = record.plan
-    flags = [*plan.flags, "--resume_from_checkpoint", checkpoint.path]
-    if Path(record.output_dir).is_relative_to(run.path):  # the default, which TRL does not know
-        flags += ["--output_dir", record.output_dir]
-    config = str(run.attempt(attempt) / "config.yaml") if plan.config is not None else None
-    text = as_shell(msgspec.structs.replace(plan, config_path=config, flags=tuple(flags)))
-    return text.strip().splitlines()[-1]
 
 
 def _seconds_left(

@@ -73,13 +73,17 @@ class LiveView:
     notices: tuple[Notice, ...] = ()
     log: Path | None = None
     output_dir: str | None = None
-    resume: str | None = None
     behind: bool = False
 
     @property
     def active(self) -> bool:
         """Whether the run starts or runs."""
         return self.phase in ACTIVE
+
+    @property
+    def resumable(self) -> bool:
+        """Whether the run has ended before its last step, and has written a checkpoint."""
+        return self.phase not in (None, *ACTIVE, "finished") and self.last_checkpoint is not None
 
     @property
     def seconds_to_checkpoint(self) -> float | None:

@@ -51,7 +51,8 @@ HOME = (
     Key("k", "kernels", "Kernels", "The kernels of the Hub, each with a verdict for this server."),
     Key("d", "doctor", "Doctor", "What is on this server, and what is wrong with it."),
     Key("s", "stop", "Stop", "Stop the run under the cursor, with a checkpoint."),
-    Key("r", "refresh", "Refresh", "Read the server and the runs again.", footer=False),
+    Key("r", "resume", "Resume", "Go on with the run under the cursor, from its newest good checkpoint (asks first)."),
+    Key("ctrl+r", "refresh", "Refresh", "Read the server and the runs again.", footer=False, shown_as="^r"),
     Key("q", "quit", "Quit", "Leave kerneltui; runs go on."),
 )
 DOCTOR = (
@@ -102,6 +103,7 @@ RUN = (
     Key("k", "checkpoint", "Checkpoint", "Save a checkpoint at the next step and go on."),
     Key("s", "stop", "Stop", "Stop at the next step, with a checkpoint and the final model saved."),
     Key("K", "kill", "Stop now", "End it at once, without a checkpoint (asks first).", footer=False),
+    Key("r", "resume", "Resume", "Go on from the newest good checkpoint, as the next attempt (asks first)."),
     Key("f", "follow", "Follow", "Follow the end of the log, or stop following.", footer=False),
     Key("l,escape,q", "leave", "Leave", "Leave this pane; the run goes on.", shown_as="l"),
 )

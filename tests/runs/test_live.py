@@ -145,10 +145,8 @@ def test_a_failed_run_says_how_to_go_on_from_its_checkpoint(tmp_path: Path) -> N
     assert (view.phase, view.active, view.stage, view.pending) == ("failed", False, None, None)
     assert view.reason is not None
     assert view.reason.startswith("OutOfMemoryError: CUDA out of memory")
-    assert view.resume == (
-        f"cd /home/me && trl dpo --config {fake.run.attempt(1) / 'config.yaml'} "
-        f"--resume_from_checkpoint {fake.run.path}/output/checkpoint-100 --output_dir {fake.run.path}/output"
-    )
+    assert view.last_checkpoint is not None
+    assert (view.resumable, view.last_checkpoint.step) == (True, 100)
 
 
 def test_gpus_have_what_they_are_their_last_sample_and_their_history(tmp_path: Path) -> None:

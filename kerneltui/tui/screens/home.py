@@ -10,13 +10,13 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import DataTable, Static
 
 from kerneltui.errors import KerneltuiError
-from kerneltui.tui.keys import HOME, bindings
+from kerneltui.tui.keys import HOME, Key, bindings
 from kerneltui.tui.pauses import collect, set_aside
+from kerneltui.tui.resuming import ResumesRuns
 from kerneltui.tui.theme import COLOURS
 from kerneltui.tui.widgets.key_footer import KeyFooter
 from kerneltui.tui.widgets.tables import show_rows
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kerneltui.tui.app import KerneltuiApp
 
 
-class HomeScreen(Screen[None]):
+class HomeScreen(ResumesRuns):
     """The list of runs with the live ones first, the server in one card, and the ways to start."""
 
     KEYS = HOME
@@ -71,6 +71,7 @@ class HomeScreen(Screen[None]):
         super().__init__()
         self._views: list[RunView] = []
         self._again: Timer | None = None
+        self._shown: list[Key] = []
 
     @property
     def kerneltui(self) -> KerneltuiApp:
@@ -101,7 +102,7 @@ class HomeScreen(Screen[None]):
     def on_mount(self) -> None:
         """Show at once what is at hand, and read the rest behind the screen."""
         self._set_title(None)
-        self._show_keys(runs=False)
+        self._show_keys()
         self.query_one("#runs").display = False
         # What they import competes with the first picture, so it waits for that.
         self.call_after_refresh(self._start_reading)
@@ -154,8 +155,6 @@ class HomeScreen(Screen[None]):
         """Show the runs; the cursor stays on its run."""
         from kerneltui.show import RUN_COLUMNS, run_row
 
-        if bool(message.runs) != bool(self._views):
-            self._show_keys(runs=bool(message.runs))
         self._views = message.runs
         table = cast("DataTable[Content]", self.query_one("#runs", DataTable))
         live = sum(view.phase in ("starting", "running") for view in message.runs)
@@ -175,6 +174,7 @@ class HomeScreen(Screen[None]):
         self._show_notes()
 
     def _show_notes(self) -> None:
+        self._show_keys()
         from kerneltui.advice.finding import SIGNS
         from kerneltui.show import run_notes
 
@@ -272,6 +272,16 @@ class HomeScreen(Screen[None]):
             return
         self.app.call_from_thread(self.notify, f"Asked {view.name} to stop at its next step, with a checkpoint.")
 
+    def action_resume(self) -> None:
+        """Go on with the run under the cursor."""
+        from pathlib import Path
+
+        from kerneltui.runs.directory import RunDirectory
+
+        view = self._current()
+        if view is not None:
+            self.resume_run(RunDirectory(Path(view.path)))
+
     def action_refresh(self) -> None:
         """Read the server and the runs again."""
         self.read_runs()
@@ -285,9 +295,16 @@ class HomeScreen(Screen[None]):
         table = self.query_one("#runs", DataTable)
         return self._views[table.cursor_row] if table.display and 0 <= table.cursor_row < len(self._views) else None
 
-    def _show_keys(self, *, runs: bool) -> None:
-        """Show the keys; those that ask something of a run only where there is one."""
-        self.query_one(KeyFooter).show([key for key in HOME if runs or key.action not in ("open", "stop")])
+    def _show_keys(self) -> None:
+        """Show the keys; those that ask something of a run only where it is one that can do so."""
+        view = self._current()
+        live = view is not None and view.phase in ("starting", "running")
+        ended = view is not None and view.phase not in (None, "starting", "running", "finished")
+        hidden = {"open": view is None, "stop": not live, "resume": not ended}
+        shown = [key for key in HOME if not hidden.get(key.action, False)]
+        if shown != self._shown:
+            self._shown = shown
+            self.query_one(KeyFooter).show(shown)
 
     def _set_title(self, server: Server | None) -> None:
         parts = [Content.styled("kerneltui", "bold $primary")]

@@ -12,7 +12,6 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.reactive import var
-from textual.screen import Screen
 from textual.widgets import Footer
 from textual.worker import get_current_worker
 
@@ -20,6 +19,7 @@ from kerneltui.errors import KerneltuiError
 from kerneltui.text import duration
 from kerneltui.tui.keys import RUN, bindings
 from kerneltui.tui.pauses import set_aside
+from kerneltui.tui.resuming import ResumesRuns
 from kerneltui.tui.widgets.banner import Banner
 from kerneltui.tui.widgets.charts import Charts, Readings
 from kerneltui.tui.widgets.confirm import Confirm
@@ -41,7 +41,7 @@ _ASKED = {
 }
 
 
-class RunScreen(Screen[str]):
+class RunScreen(ResumesRuns):
     """A run: curves, GPUs, log, and how it ended. Its result is the line that finds an active run again, else "".
 
     `view` is what the numbers show, renewed every `INTERVAL` seconds; `curves` what the charts show, renewed every
@@ -49,7 +49,7 @@ class RunScreen(Screen[str]):
     """
 
     KEYS = RUN
-    PURPOSE = "A run as it goes on. Nothing that you do here but k, s and K touches it; it goes on when you leave."
+    PURPOSE = "A run as it goes on. Nothing that you do here but k, s, K and r touches it; it goes on when you leave."
     BINDINGS = bindings(RUN)
     CSS_PATH = "run.tcss"
     AUTO_FOCUS = "#log"
@@ -163,6 +163,8 @@ class RunScreen(Screen[str]):
         """Offer what can be asked of a run only while it is active."""
         if action in ("checkpoint", "stop", "kill"):
             return self.view is not None and self.view.active
+        if action == "resume":
+            return self.view is not None and self.view.resumable
         return super().check_action(action, parameters)
 
     def action_pane(self, name: str) -> None:
@@ -186,6 +188,10 @@ class RunScreen(Screen[str]):
         """Ask whether to end it at once."""
         title = f"End {self.run_directory.name} at once?"
         self._confirm("kill", Confirm(title, kill_words(self.view), "End it", no="Leave it running", grave=True))
+
+    def action_resume(self) -> None:
+        """Check the checkpoints, and ask whether to go on from the newest good one."""
+        self.resume_run(self.run_directory)
 
     def action_leave(self) -> None:
         """Leave; say how an active run is found again."""

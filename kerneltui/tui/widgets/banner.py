@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -130,9 +131,9 @@ def next_steps(view: LiveView) -> list[tuple[str, str]]:
         steps.append(("log", str(view.log)))
     if view.phase == "finished":
         return steps
-    if view.resume:
-        assert view.last_checkpoint
-        steps.append(("go on", f"from the checkpoint of step {view.last_checkpoint.step}:\n{view.resume}"))
+    if view.last_checkpoint:
+        command = f"kerneltui resume {shlex.quote(str(view.path))}"
+        steps.append(("go on", f"r, from the checkpoint of step {view.last_checkpoint.step}: {command}"))
     else:
         steps.append(("go on", "no checkpoint was written; mend the cause and launch it anew"))
     return steps
