@@ -10,9 +10,11 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
+from kerneltui.advice.about_trainers import ABOUT
 from kerneltui.advice.finding import Finding, Fix, Severity
 from kerneltui.advice.fixes import install
 from kerneltui.advice.situation import Situation
+from kerneltui.facts.server import Server
 
 _ASYNCHRONOUS = ("async_grpo", "async_distillation")
 _VLLM = "trl[vllm]"
@@ -99,6 +101,18 @@ def vllm_missing(situation: Situation) -> list[Finding]:
     )
     why = "TRL would say so only after the model is loaded."
     return [_finding(situation, "vllm", "block", "use_vllm is set, and vLLM is not installed", why, *fixes)]
+
+
+def missing_here(trainer: str, server: Server) -> str | None:
+    """Return what a trainer cannot start without and this server lacks, with the command that brings it; else None."""
+    needed = ABOUT[trainer].packages if trainer in ABOUT else ()
+    absent = {it.partition("[")[2].rstrip("]") or it: it for it in needed}
+    found = [
+        f"{name} is not installed here: {install(server, 'Install it', requirement).command}"
+        for name, requirement in absent.items()
+        if name not in server.packages
+    ]
+    return "; ".join(found) or None
 
 
 def _is_experimental(situation: Situation) -> bool:

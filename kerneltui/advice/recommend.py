@@ -20,7 +20,6 @@ from kerneltui.facts.server import Gpu, Server
 from kerneltui.plan.sources import data_values
 
 __all__ = [
-    "NEEDS",
     "Recommendation",
     "recommend_attention",
     "recommend_gpus",
@@ -32,13 +31,6 @@ __all__ = [
 
 # Less than this is not room to train in: CUDA's context alone takes half a gigabyte.
 _ROOM = 2 * GIB
-
-NEEDS = {
-    "grpo": "a reward function or a reward model",
-    "rloo": "a reward function or a reward model",
-    "distillation": "a teacher model",
-}
-"""What a trainer cannot do without besides a model and data."""
 
 # The trainer that a format was made for.
 _TRAINERS = {

@@ -15,6 +15,7 @@ from textual.reactive import var
 from textual.widgets import Footer
 from textual.worker import get_current_worker
 
+from kerneltui.advice.about_trainers import good_curves
 from kerneltui.errors import KerneltuiError
 from kerneltui.text import duration
 from kerneltui.tui.keys import RUN, bindings
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from kerneltui.runs.log import LogView
 
 Action = Literal["checkpoint", "stop", "kill"]
+_PURPOSE = "A run as it goes on. Nothing that you do here but k, s, K and r touches it; it goes on when you leave."
 _PANES = ("charts", "gpus", "log")
 _ASKED = {
     "checkpoint": "Asked for a checkpoint at the next step.",
@@ -49,7 +51,6 @@ class RunScreen(ResumesRuns):
     """
 
     KEYS = RUN
-    PURPOSE = "A run as it goes on. Nothing that you do here but k, s, K and r touches it; it goes on when you leave."
     BINDINGS = bindings(RUN)
     CSS_PATH = "run.tcss"
     AUTO_FOCUS = "#log"
@@ -108,6 +109,13 @@ class RunScreen(ResumesRuns):
         yield GpuLine(id="gpu-line").data_bind(RunScreen.view)
         yield LogPane(id="log").data_bind(RunScreen.log_lines)
         yield Footer(show_command_palette=False)
+
+    @property
+    def PURPOSE(self) -> str:  # noqa: N802 - the name that the help screen looks for
+        """Return what this screen is for, and what the curves of this trainer should do."""
+        trainer = self.view.trainer if self.view else None
+        good = good_curves(trainer) if trainer else ""
+        return f"{_PURPOSE}\n\nA good run of {trainer}: {good}." if good else _PURPOSE
 
     def on_mount(self) -> None:
         """Begin to read."""

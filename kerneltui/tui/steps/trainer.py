@@ -9,10 +9,12 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import DataTable
 
+from kerneltui.advice.about_trainers import ABOUT, good_curves
 from kerneltui.advice.data import Fit, fits
+from kerneltui.advice.experimental import missing_here
 from kerneltui.advice.recommend import Recommendation, recommend_trainer
 from kerneltui.facts.dataset import DatasetFacts, dataset_name
-from kerneltui.facts.server import Libraries
+from kerneltui.facts.server import Libraries, Server
 from kerneltui.tui.steps.step import Step, WizardState
 from kerneltui.tui.widgets.lines import Note
 from kerneltui.tui.widgets.plan_card import plan_values
@@ -20,18 +22,7 @@ from kerneltui.tui.widgets.tables import show_rows
 from kerneltui.tui.widgets.verdicts import verdict_cell
 
 _HEADINGS = ("", "trainer", "what it does", "your data")
-_WHAT = {
-    "sft": "learns to answer as the examples do",
-    "dpo": "learns which of two answers is better",
-    "kto": "learns from answers marked good or bad",
-    "reward": "learns to score answers, for another trainer",
-    "grpo": "tries answers and learns from their reward",
-    "rloo": "as GRPO, each answer against the others",
-    "distillation": "learns to answer as a larger model does",
-}
 _EXPERIMENTAL = "of trl.experimental: may change with any release"
-# The options of the others are listed in full, but not yet grouped and explained.
-_COMPLETE = ("sft", "dpo")
 
 
 class TrainerStep(Step):
@@ -44,6 +35,8 @@ class TrainerStep(Step):
         super().__init__(id="step-trainer")
         self._facts: DatasetFacts | None = None
         self._trainers: list[str] = []
+        self._stable: list[str] = []
+        self._server: Server | None = None
         self._recommended: Recommendation | None = None
         self._unread = ""
         self._moved = False
@@ -64,7 +57,7 @@ class TrainerStep(Step):
         if state.server is None or state.server.libraries is None:
             self._say(f"{state.busy} …" if state.busy else state.error or "")
             return
-        facts = _data_of(state)
+        facts, self._server = _data_of(state), state.server
         if facts is None or self._facts is None or facts.columns != self._facts.columns:
             self._facts = facts
             self._order(state.server.libraries, state)
@@ -93,13 +86,13 @@ class TrainerStep(Step):
 
     def _order(self, libraries: Libraries, state: WizardState) -> None:
         """Put those first that can read the data, and the cursor on what was chosen, else on what is recommended."""
-        stable, trainers = list(libraries.trainers), [*libraries.trainers, *libraries.experimental]
-        recommended = self._recommended = recommend_trainer(self._facts, stable) if self._facts else None
+        self._stable, trainers = list(libraries.trainers), [*libraries.trainers, *libraries.experimental]
+        recommended = self._recommended = recommend_trainer(self._facts, self._stable) if self._facts else None
         self._unread = "" if recommended else _unread(state)
         self._say(recommended.why if recommended else self._unread)
         if self._trainers and self._moved:
             return
-        order, known = {True: 0, None: 1, False: 2}, list(_WHAT)
+        order, known = {True: 0, None: 1, False: 2}, list(ABOUT)
         rank = {name: known.index(name) if name in known else len(known) for name in trainers}
         self._trainers = sorted(trainers, key=lambda name: (order[self._fit(name).ok], rank[name]))
         own = self._taken or state.plan.config_path is not None or recommended is None
@@ -118,20 +111,28 @@ class TrainerStep(Step):
     def _row(self, name: str, fit: Fit) -> tuple[str | Text | None, ...]:
         kind = {True: "ready", None: "unknown", False: "refused"}[fit.ok]
         style = "dim" if fit.ok is False else ""
-        lacks = "" if name in _COMPLETE or fit.ok is False else "; its options are not grouped yet"
+        experimental = "" if name in self._stable else "experimental: "
         return (
             verdict_cell(kind),
             Text(name, style=style or "bold"),
-            Text(_WHAT.get(name, _EXPERIMENTAL), style=style),
-            Text(f"{fit.reason}{lacks}", style=style),
+            Text(f"{experimental}{ABOUT[name].does}" if name in ABOUT else _EXPERIMENTAL, style=style),
+            Text(fit.reason, style=style),
         )
 
     def _explain(self, name: str) -> None:
-        recommended = self._recommended
+        recommended, about = self._recommended, ABOUT.get(name)
+        why = self._fit(name).reason or self._unread
         if recommended and recommended.trainer == name:
-            self._say(f"Recommended: {recommended.why}")
+            lines = [f"Recommended: {recommended.why}"]
         else:
-            self._say(f"{name} {_WHAT.get(name, f'is {_EXPERIMENTAL}')}: {self._fit(name).reason or self._unread}")
+            lines = [f"{name} {about.does if about else f'is {_EXPERIMENTAL}'}. {why}".strip()]
+        if about and about.needs:
+            lines.append(f"It needs {about.needs}.")
+        if self._server and (missing := missing_here(name, self._server)):
+            lines.append(f"▲ {missing}")
+        if about:
+            lines.append(f"A good run: {good_curves(name)}.")
+        self._say("\n".join(lines))
 
     def _say(self, text: str) -> None:
         self.query_one("#trainer-why", Note).update(Content(text))

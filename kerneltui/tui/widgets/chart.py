@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from itertools import groupby
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.content import Content
@@ -22,6 +23,8 @@ _GRID = "┈"
 # From so many rows on the axis has four parts, and the steps a line of their own.
 _ROWS_FOR_PARTS = 10
 _ROWS_FOR_STEPS = 5
+# Corners and blanks beside the words in the lower border.
+_AROUND_GOOD = 6
 
 # A row of the picture: characters, each with the part of the chart that it belongs to.
 Row = list[tuple[str, str]]
@@ -39,6 +42,7 @@ class Chart(Pane):
     Chart {
         height: 1fr;
         width: 1fr;
+        border-subtitle-color: $secondary;
         &> .chart--line { color: $primary; }
         &> .chart--evaluation { color: $foreground; text-style: bold; }
         &> .chart--grid { color: $border; }
@@ -49,6 +53,7 @@ class Chart(Pane):
     def __init__(self, metric: str) -> None:
         super().__init__(classes="pane chart")
         self.metric = metric
+        self.good = ""
         self._points = self._evaluation = NO_POINTS
         self._end = 1
         self._picture: list[Row] = []
@@ -72,8 +77,15 @@ class Chart(Pane):
         """The chart in words: last value and step, where it goes, its range, and what is no number."""
         return read_out(self.metric, self._points, self._evaluation)
 
+    def tell_good(self, words: str | None) -> None:
+        """Say in the lower border, where there is room, how a good curve of this metric looks."""
+        self.good = f"good: {words}" if words else ""
+        room = cell_len(self.good) <= self.outer_size.width - _AROUND_GOOD
+        self.border_subtitle = Content(self.good if room else "")
+
     def on_resize(self) -> None:
         """Draw for the new size."""
+        self.tell_good(self.good.removeprefix("good: "))
         self._redraw()
 
     def render_line(self, y: int) -> Strip:

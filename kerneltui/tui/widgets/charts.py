@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Static
 
+from kerneltui.advice.about_trainers import good_curve
 from kerneltui.tui.widgets.chart import NO_POINTS, Chart
 from kerneltui.tui.widgets.lines import Lines
 from kerneltui.tui.widgets.pane import Pane
@@ -80,6 +81,7 @@ class Charts(Container):
         if new:
             for chart in new.values():
                 chart.display = False
+                chart.tell_good(good_curve(view.trainer, chart.metric))
             self._charts |= new
             self.mount_all(new.values())
             self.call_after_refresh(self._arrange)
