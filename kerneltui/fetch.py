@@ -12,7 +12,8 @@ import msgspec
 from kerneltui.advice.situation import Situation
 from kerneltui.errors import KerneltuiError, WorkerAnswerError
 from kerneltui.facts.builds import judge
-from kerneltui.facts.hub import Hub, KernelBuild
+from kerneltui.facts.hub import Hub
+from kerneltui.facts.kernel_records import KernelBuild
 from kerneltui.interpreter import Asker, Worker
 from kerneltui.records import Document, Record
 

@@ -15,7 +15,8 @@ from kerneltui import demo
 from kerneltui.advice.situation import Situation
 from kerneltui.assess import assess, find_out, with_attention
 from kerneltui.errors import HubError, UsageError
-from kerneltui.facts.hub import Hub, KernelRepo
+from kerneltui.facts.hub import Hub
+from kerneltui.facts.kernel_records import KernelRepo
 from kerneltui.facts.server import Package, Server
 from kerneltui.interpreter import Asker, find_interpreter
 from kerneltui.plan.plan import Launch, Plan

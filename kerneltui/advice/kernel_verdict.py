@@ -13,7 +13,7 @@ from kerneltui.advice import known
 from kerneltui.advice.catalogue import KnownKernel, catalogue, role_of
 from kerneltui.advice.loading import cpu_backward, installed_kernels, platform_name, refusal
 from kerneltui.errors import HubError
-from kerneltui.facts.hub import KernelBuild
+from kerneltui.facts.kernel_records import KernelBuild
 from kerneltui.facts.server import Server
 from kerneltui.records import Record
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from kerneltui.advice.catalogue import COMMUNITY as COMMUNITY
 from kerneltui.advice.catalogue import catalogue
-from kerneltui.facts.hub import KernelBuild
+from kerneltui.facts.kernel_records import KernelBuild
 
 SOURCES = "https://github.com/huggingface/kernels-community/tree/40d4194f48b6775c4be4776ed08035fabb0e758f"
 FLASH_ATTENTION_2 = f"{COMMUNITY}/flash-attn2"

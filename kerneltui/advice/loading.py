@@ -6,7 +6,7 @@ from packaging.version import Version
 
 from kerneltui.advice import known
 from kerneltui.advice.finding import Severity
-from kerneltui.facts.hub import KernelBuild, KernelMetadata
+from kerneltui.facts.kernel_records import KernelBuild, KernelMetadata
 from kerneltui.facts.packages import read_version
 from kerneltui.facts.server import Server
 

@@ -9,7 +9,7 @@ from kerneltui.advice.finding import Fix
 from kerneltui.advice.fixes import use_attention, use_native
 from kerneltui.advice.loading import load_problem
 from kerneltui.advice.situation import Situation
-from kerneltui.facts.hub import KernelBuild, KernelMetadata
+from kerneltui.facts.kernel_records import KernelBuild, KernelMetadata
 from kerneltui.facts.server import AMPERE
 
 

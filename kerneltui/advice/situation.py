@@ -6,7 +6,8 @@ from packaging.version import Version
 
 from kerneltui.facts.attention import AttentionChoice
 from kerneltui.facts.dataset import DatasetFacts
-from kerneltui.facts.hub import KernelBuild, is_offline
+from kerneltui.facts.environment import is_offline
+from kerneltui.facts.kernel_records import KernelBuild
 from kerneltui.facts.model import ModelFacts
 from kerneltui.facts.packages import cite, read_version
 from kerneltui.facts.server import Gpu, Server

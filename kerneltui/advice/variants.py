@@ -9,7 +9,7 @@ from kerneltui.advice.fixes import install, use_native
 from kerneltui.advice.loading import is_older, platform_name, refusal
 from kerneltui.advice.revisions import arch_reason, build_name, other_revisions
 from kerneltui.advice.situation import Situation
-from kerneltui.facts.hub import KernelBuild, KernelMetadata, VariantDecision
+from kerneltui.facts.kernel_records import KernelBuild, KernelMetadata, VariantDecision
 from kerneltui.facts.packages import read_version
 
 

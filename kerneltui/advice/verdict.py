@@ -13,7 +13,7 @@ from kerneltui.advice.finding import Finding, Severity
 from kerneltui.advice.rules import judge
 from kerneltui.advice.situation import Situation
 from kerneltui.facts.attention import AttentionChoice, device_type, resolve_attention
-from kerneltui.facts.hub import KernelBuild
+from kerneltui.facts.kernel_records import KernelBuild
 from kerneltui.facts.packages import kernels_usable
 from kerneltui.facts.server import Libraries
 from kerneltui.records import Record

@@ -27,17 +27,9 @@ from kerneltui.errors import HubError, KerneltuiError
 from kerneltui.facts.attention import default_branch
 from kerneltui.facts.builds import judge, judge_commit, local_kernels, system_values
 from kerneltui.facts.cached import CachedKernel, cached_kernels
-from kerneltui.facts.hub import (
-    HOPELESS,
-    Hub,
-    KernelBuild,
-    KernelRepo,
-    KernelRevision,
-    check_repository,
-    is_commit,
-    version_of,
-)
+from kerneltui.facts.hub import HOPELESS, Hub, check_repository
 from kerneltui.facts.hub_store import FOREVER
+from kerneltui.facts.kernel_records import KernelBuild, KernelRepo, KernelRevision, is_commit, version_of
 from kerneltui.facts.server import Server
 from kerneltui.interpreter import Asker
 

@@ -12,7 +12,7 @@ from kerneltui.errors import HubError
 from kerneltui.facts.attention import default_branch
 from kerneltui.facts.builds import judge_cached
 from kerneltui.facts.cached import CachedKernel
-from kerneltui.facts.hub import KernelRevision
+from kerneltui.facts.kernel_records import KernelRevision
 from kerneltui.facts.server import Server
 from kerneltui.interpreter import Asker
 

@@ -8,7 +8,7 @@ from typing import Literal
 from kerneltui.advice.catalogue import ROLES, Role, catalogue, role_of
 from kerneltui.advice.kernel_verdict import KernelVerdict
 from kerneltui.errors import HubError
-from kerneltui.facts.hub import KernelBuild, KernelRepo, KernelRevision
+from kerneltui.facts.kernel_records import KernelBuild, KernelRepo, KernelRevision
 from kerneltui.records import Document, Record
 
 # Whether the cache on this disk holds a commit so that it loads offline, or only a part of it.

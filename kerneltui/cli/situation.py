@@ -63,7 +63,8 @@ def assess_plan(
 ) -> tuple[Situation, Assessment]:
     """Return the situation and the assessment of a plan, as `assessed` gives them. Raises KerneltuiError."""
     from kerneltui.assess import assess, find_out
-    from kerneltui.facts.hub import Hub, is_offline
+    from kerneltui.facts.environment import is_offline
+    from kerneltui.facts.hub import Hub
     from kerneltui.paths import hub_answers
 
     with progress() as tell:

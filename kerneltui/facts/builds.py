@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kerneltui.errors import HubError, UsageError
-from kerneltui.facts.hub import Hub, KernelBuild, KernelMetadata, VariantDecision
+from kerneltui.facts.hub import Hub
+from kerneltui.facts.kernel_records import KernelBuild, KernelMetadata, VariantDecision
 from kerneltui.facts.packages import read_version
 from kerneltui.facts.server import Server, Torch
 from kerneltui.interpreter import Asker

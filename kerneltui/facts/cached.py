@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from kerneltui.facts.hub import is_commit
+from kerneltui.facts.kernel_records import is_commit
 from kerneltui.records import Record
 
 _PREFIX = "kernels--"

@@ -23,3 +23,9 @@ def read_environment(environment: Mapping[str, str] | None = None) -> dict[str, 
     variables = os.environ if environment is None else environment
     chosen = sorted(name for name in variables if name in VARIABLES or name.startswith(_PREFIX))
     return {name: harmless(variables[name]) for name in chosen}
+
+
+def is_offline(environment: Mapping[str, str]) -> bool:
+    """Return whether variables forbid to ask the Hub, as `huggingface_hub.constants` reads them."""
+    values = (environment.get(name, "") for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"))
+    return any(value.upper() in ("1", "ON", "YES", "TRUE") for value in values)

@@ -13,7 +13,7 @@ from kerneltui.advice.rules import judge
 from kerneltui.advice.situation import Situation
 from kerneltui.advice.verdict import Verdict, attention_candidates, try_attention, verdict_of
 from kerneltui.facts.dataset import Column, DatasetFacts
-from kerneltui.facts.hub import KernelBuild
+from kerneltui.facts.kernel_records import KernelBuild
 from kerneltui.facts.model import ModelFacts
 from kerneltui.facts.server import Server
 from tests.advice.situations import (

@@ -16,7 +16,7 @@ from kerneltui.advice.finding import Finding
 from kerneltui.advice.rules import judge
 from kerneltui.advice.situation import Situation
 from kerneltui.facts.attention import AttentionChoice, resolve_attention
-from kerneltui.facts.hub import KernelBuild, KernelMetadata, VariantDecision
+from kerneltui.facts.kernel_records import KernelBuild, KernelMetadata, VariantDecision
 from kerneltui.facts.model import ModelFacts
 from kerneltui.facts.packages import kernels_usable
 from kerneltui.facts.server import Gpu, Libraries, Package, Server, Torch

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kerneltui.advice import rules
 from kerneltui.advice.show import finding_lines
-from kerneltui.facts.hub import KernelBuild, KernelMetadata, VariantDecision
+from kerneltui.facts.kernel_records import KernelBuild, KernelMetadata, VariantDecision
 from kerneltui.facts.model import ModelFacts
 from kerneltui.facts.server import Server
 from kerneltui.records import from_json, to_json

@@ -10,7 +10,7 @@ import pytest
 from kerneltui.advice.catalogue import catalogue
 from kerneltui.advice.kernel_verdict import Answer, KernelVerdict, kernel_verdict, no_verdict, with_answer
 from kerneltui.errors import HubError
-from kerneltui.facts.hub import KernelBuild
+from kerneltui.facts.kernel_records import KernelBuild
 from kerneltui.facts.packages import read_version
 from tests.advice.situations import A100, COMMUNITY, H200, make_build, make_server
 

@@ -12,7 +12,8 @@ import pytest
 
 from kerneltui.errors import HubError, UsageError
 from kerneltui.facts.builds import judge, judge_commit, judge_repository, local_kernels, system_values
-from kerneltui.facts.hub import Hub, KernelBuild, KernelMetadata
+from kerneltui.facts.hub import Hub
+from kerneltui.facts.kernel_records import KernelBuild, KernelMetadata
 from kerneltui.facts.server import Gpu, Libraries, Server, Torch
 from kerneltui.interpreter import Asker
 from tests.hub import LoopbackHub, installed_torch, machine_variant

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from kerneltui.errors import HubError, UsageError
-from kerneltui.facts.hub import Hub, KernelRevision
+from kerneltui.facts.hub import Hub
+from kerneltui.facts.kernel_records import KernelRevision
 from tests.hub import LoopbackHub, Repository
 from tests.hub.repositories import make_commit
 

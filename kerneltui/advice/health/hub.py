@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kerneltui.advice.finding import Finding, Fix
-from kerneltui.facts.hub import is_offline
+from kerneltui.facts.environment import is_offline
 from kerneltui.facts.server import Server
 
 _VARIABLES = "https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables"
