@@ -16,13 +16,10 @@ from rich.text import Text
 from kerneltui.advice.assessment import WillRun
 from kerneltui.advice.finding import SIGNS, Severity
 from kerneltui.fetch import Fetched, gigabytes
+from kerneltui.runs.directory import PHASE_SIGNS
 from kerneltui.runs.find import Elsewhere
 from kerneltui.runs.view import RunView
-from kerneltui.text import plain_line
-
-PHASE_SIGNS = {
-    "starting": "…", "running": "●", "finished": "✔", "stopped": "✔", "failed": "✖", "killed": "✖", "lost": "✖",
-}  # fmt: skip
+from kerneltui.text import cut_middle, plain_line
 
 
 def table_lines(
@@ -105,8 +102,8 @@ def run_row(view: RunView) -> tuple[str | None, ...]:
         view.phase or "unreadable",
         view.name,
         view.trainer,
-        shorten(view.model, 24),
-        shorten(view.attention, 28),
+        view.model and cut_middle(view.model, 24),
+        view.attention and cut_middle(view.attention, 28),
         step,
         None if view.loss is None else f"{view.loss:.4g}",
         None if view.speed is None else f"{view.speed:.3g}",
@@ -121,14 +118,6 @@ def age(time: str, *, now: datetime | None = None) -> str:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"
     return f"{int(seconds)} s"
-
-
-def shorten(text: str | None, width: int) -> str | None:
-    """Cut the middle out of a long name, so that its beginning and its end stay."""
-    if text is None or len(text) <= width:
-        return text
-    half = (width - 1) // 2
-    return f"{text[: width - 1 - half]}…{text[-half:]}"
 
 
 def will_run_lines(will_run: WillRun) -> list[str]:

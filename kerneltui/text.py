@@ -51,6 +51,19 @@ def plain_line(text: str) -> str:
     return sure_width(" ".join(plain(line) for line in lines)).expandtabs(1).strip()
 
 
+def cut_middle(text: str, cells: int) -> str:
+    """Return `text` in at most so many cells; what is too long loses its middle, so that both ends stay."""
+    from rich.cells import cell_len, chop_cells
+
+    if cell_len(text) <= cells:
+        return text
+    if cells < 3:
+        return "…"[:cells]
+    tail = (cells - 1) // 2
+    end = chop_cells(text[::-1], tail)[0][::-1] if tail else ""
+    return f"{chop_cells(text, cells - 1 - tail)[0]}…{end}"
+
+
 def harmless(value: str) -> str:
     """Return `value` on one line, with user and password taken out of addresses and the Hub's tokens replaced."""
     return hide_secrets(plain_line(value))

@@ -15,6 +15,9 @@ from kerneltui.runs.tail import JsonTail
 
 Phase = Literal["starting", "running", "finished", "stopped", "failed", "killed", "lost"]
 ACTIVE: tuple[Phase, ...] = ("starting", "running")
+PHASE_SIGNS: dict[str, str] = {
+    "starting": "…", "running": "●", "finished": "✔", "stopped": "✔", "failed": "✖", "killed": "✖", "lost": "✖",
+}  # fmt: skip
 
 
 class RunRecord(Document):

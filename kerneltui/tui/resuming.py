@@ -6,16 +6,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import work
-from textual.screen import Screen
 
 from kerneltui.errors import KerneltuiError
+from kerneltui.tui.screens.base import BaseScreen
 
 if TYPE_CHECKING:
     from kerneltui.runs.directory import RunDirectory
     from kerneltui.runs.resume import Resumption
 
 
-class ResumesRuns(Screen[str]):
+class ResumesRuns(BaseScreen[str]):
     """What a screen needs to go on with a run; nothing is shown of it but a question, a message and errors."""
 
     @work(thread=True, exclusive=True, group="resume", description="checking the checkpoints")

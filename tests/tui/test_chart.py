@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from kerneltui.runs.series import Points, Series
-from kerneltui.text import duration
+from kerneltui.text import cut_middle, duration
 from kerneltui.tui.widgets.chart import draw_chart, read_out
 from kerneltui.tui.widgets.charts import in_order
 from kerneltui.tui.widgets.log_view import wrap
 from kerneltui.tui.widgets.plot import round_up, scale_for
 from kerneltui.tui.widgets.sparkline import sparkline
-from kerneltui.tui.widgets.words import cut_middle, pad, short, thousands
+from kerneltui.tui.widgets.words import pad, short, thousands
 
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True)
 

@@ -95,7 +95,7 @@ async def test_the_wizard(tmp_path: Path, size: tuple[int, int], monkeypatch: py
         app.push_screen(screen)
         await until(pilot, lambda: app.screen is screen and bool(screen.query("#options")))
         await pilot.pause()
-        screen._set(server=found.server, situation=found, assessment=assess(found), busy=None)
+        screen.set_state(server=found.server, situation=found, assessment=assess(found), busy=None)
         for number in range(7):
             screen.go(number)
             await pilot.pause()
@@ -114,7 +114,7 @@ async def test_the_wizard(tmp_path: Path, size: tuple[int, int], monkeypatch: py
             for key in ("f1", "escape", "ctrl+d", "escape"):
                 await pilot.press(key)
                 assert_whole(pilot)
-        screen._set(error=f"{NAME}\n{json.dumps(NAME)}")
+        screen.set_state(error=f"{NAME}\n{json.dumps(NAME)}")
         await pilot.pause()
         assert "模型" in shown(pilot)
         assert_whole(pilot)

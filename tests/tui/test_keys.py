@@ -33,7 +33,7 @@ async def test_every_step_has_its_keys_in_footer_help_and_commands(
         app.push_screen(screen)
         await until(pilot, lambda: app.screen is screen and bool(screen.query("#options")))
         await pilot.pause()
-        screen._set(server=found.server, situation=found, assessment=assess(found), busy=None)
+        screen.set_state(server=found.server, situation=found, assessment=assess(found), busy=None)
         for number in range(7):
             screen.go(number)
             await pilot.pause()

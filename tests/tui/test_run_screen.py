@@ -14,11 +14,9 @@ from rich.cells import cell_len
 from textual.pilot import Pilot
 
 from kerneltui.runs.directory import Request
-from kerneltui.show import PHASE_SIGNS
 from kerneltui.tui.theme import DARK, LIGHT
 from kerneltui.tui.widgets.chart import Chart
 from kerneltui.tui.widgets.log_view import LogPane
-from kerneltui.tui.widgets.run_header import PHASES
 from tests.tui import fake_runs
 from tests.tui.fake_runs import HOSTILE_LOG, FakeRun
 from tests.tui.watching import rows, shown, until, until_shown, watch
@@ -340,10 +338,6 @@ def test_nothing_is_drawn_when_nothing_changed(tmp_path: Path) -> None:
         del chart.render_line, log.render_line
 
     watch(fake.run, play)
-
-
-def test_phases_have_the_signs_that_they_have_everywhere() -> None:
-    assert {phase: sign for phase, (sign, _) in PHASES.items()} == PHASE_SIGNS
 
 
 def test_the_screen_is_there_without_a_training_package() -> None:

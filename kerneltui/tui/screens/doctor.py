@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
 
-from textual import work
+from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import var
-from textual.screen import Screen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 from textual.worker import get_current_worker
@@ -27,6 +25,7 @@ from kerneltui.runs.live_machine import LiveMachine, recorded_machine
 from kerneltui.runs.samples import MachineView
 from kerneltui.text import plain_line
 from kerneltui.tui.keys import DOCTOR, bindings
+from kerneltui.tui.screens.base import BaseScreen
 from kerneltui.tui.screens.dialog import Dialog
 from kerneltui.tui.widgets.findings import count_findings, finding_detail, finding_line
 from kerneltui.tui.widgets.gpu_panel import GpuPanel
@@ -35,11 +34,8 @@ from kerneltui.tui.widgets.pane import Pane
 from kerneltui.tui.widgets.report_pane import ReportPane
 from kerneltui.tui.widgets.server_card import headline
 
-if TYPE_CHECKING:
-    from kerneltui.tui.app import KerneltuiApp
 
-
-class DoctorScreen(Screen[None]):
+class DoctorScreen(BaseScreen[None]):
     """The findings of one server over its GPUs, whose values are read anew every two seconds, and its software."""
 
     KEYS = DOCTOR
@@ -67,29 +63,12 @@ class DoctorScreen(Screen[None]):
             """A newer sample replaces one that was not yet shown."""
             return isinstance(message, DoctorScreen.Sampled)
 
-    @dataclass
-    class Progress(Message):
-        """What is being found out now."""
-
-        text: str
-
-    @dataclass
-    class Failed(Message):
-        """The server could not be read."""
-
-        error: KerneltuiError
-
     def __init__(self) -> None:
         super().__init__()
         self._server: Server | None = None
         self._findings: tuple[Finding, ...] = ()
         self._sampling = False
         self._left = threading.Event()
-
-    @property
-    def kerneltui(self) -> KerneltuiApp:
-        """The app, with its own type."""
-        return cast("KerneltuiApp", self.app)
 
     def compose(self) -> ComposeResult:
         """Lay out the findings over the GPUs and the report."""
@@ -122,14 +101,11 @@ class DoctorScreen(Screen[None]):
 
         try:
             session = self.kerneltui.session
-            server = session.server(again=again, on_progress=self._tell, on_part=self._tell_part)
+            server = session.server(again=again, on_progress=self.tell, on_part=self._tell_part)
         except KerneltuiError as error:
             self.post_message(self.Failed(error))
             return
         self.post_message(self.Read(server, judge_server(server)))
-
-    def _tell(self, text: str) -> None:
-        self.post_message(self.Progress(text))
 
     def _tell_part(self, server: Server) -> None:
         self.post_message(self.Read(server))
@@ -163,11 +139,13 @@ class DoctorScreen(Screen[None]):
         """Show the newest values."""
         self.machine = message.machine
 
-    def on_doctor_screen_progress(self, message: Progress) -> None:
+    @on(BaseScreen.Progress)
+    def _progress(self, message: BaseScreen.Progress) -> None:
         """Say what is being found out."""
         self._tell_progress(message.text)
 
-    def on_doctor_screen_failed(self, message: Failed) -> None:
+    @on(BaseScreen.Failed)
+    def _failed(self, message: BaseScreen.Failed) -> None:
         """Say what is wrong."""
         self.query_one("#why", Static).update(Content(plain_line(str(message.error))))
 

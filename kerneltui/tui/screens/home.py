@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from textual import work
+from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -17,6 +17,7 @@ from kerneltui.errors import KerneltuiError
 from kerneltui.tui.keys import HOME, Key, bindings
 from kerneltui.tui.pauses import collect, set_aside
 from kerneltui.tui.resuming import ResumesRuns
+from kerneltui.tui.screens.base import BaseScreen
 from kerneltui.tui.theme import COLOURS
 from kerneltui.tui.widgets.key_footer import KeyFooter
 from kerneltui.tui.widgets.tables import show_rows
@@ -24,7 +25,6 @@ from kerneltui.tui.widgets.tables import show_rows
 if TYPE_CHECKING:
     from kerneltui.facts.server import Server
     from kerneltui.runs.view import RunView
-    from kerneltui.tui.app import KerneltuiApp
 
 
 class HomeScreen(ResumesRuns):
@@ -55,28 +55,11 @@ class HomeScreen(ResumesRuns):
             """A fuller report replaces one that was not yet shown."""
             return isinstance(message, HomeScreen.ServerRead)
 
-    @dataclass
-    class Failed(Message):
-        """Something could not be read."""
-
-        error: KerneltuiError
-
-    @dataclass
-    class Progress(Message):
-        """What is being done about the server now."""
-
-        text: str
-
     def __init__(self) -> None:
         super().__init__()
         self._views: list[RunView] = []
         self._again: Timer | None = None
         self._shown: list[Key] = []
-
-    @property
-    def kerneltui(self) -> KerneltuiApp:
-        """The app, with its own type."""
-        return cast("KerneltuiApp", self.app)
 
     def compose(self) -> ComposeResult:
         """Lay out the runs over the server and the start card."""
@@ -139,14 +122,11 @@ class HomeScreen(ResumesRuns):
         """Read the server report."""
         session = self.kerneltui.session
         try:
-            server = session.server(again=again, on_progress=self._tell, on_part=self._show_server)
+            server = session.server(again=again, on_progress=self.tell, on_part=self._show_server)
         except KerneltuiError as error:
             self.post_message(self.Failed(error))
             return
         self._show_server(server)
-
-    def _tell(self, text: str) -> None:
-        self.post_message(self.Progress(text))
 
     def _show_server(self, server: Server) -> None:
         self.post_message(self.ServerRead(server))
@@ -186,7 +166,8 @@ class HomeScreen(ResumesRuns):
             Content("\n").join(Content.assemble((f"{SIGNS[kind]} ", f"${COLOURS[kind]}"), text) for kind, text in notes)
         )
 
-    def on_home_screen_progress(self, message: Progress) -> None:
+    @on(BaseScreen.Progress)
+    def _progress(self, message: BaseScreen.Progress) -> None:
         """Say what is being found out."""
         self.query_one("#server").border_subtitle = Content(f"{message.text} …").markup
 
@@ -204,7 +185,8 @@ class HomeScreen(ResumesRuns):
         set_aside()
         self._set_title(message.server)
 
-    def on_home_screen_failed(self, message: Failed) -> None:
+    @on(BaseScreen.Failed)
+    def _failed(self, message: BaseScreen.Failed) -> None:
         """Say in the card what is wrong."""
         text = Content("\n").join(Content(part) for part in str(message.error).splitlines())
         self.query_one("#server", Static).update(text)

@@ -4,38 +4,36 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from rich.text import Text
-from textual import work
+from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import DataTable, Input, Static
 from textual.worker import get_current_worker
 
 from kerneltui.advice.catalogue import COMMUNITY
-from kerneltui.browse.browser import KernelBrowser, kept_rows
+from kerneltui.browse.browser import KernelBrowser
+from kerneltui.browse.gather import kept_rows
 from kerneltui.browse.records import KernelList, KernelRow, sort_rows
 from kerneltui.errors import KerneltuiError
 from kerneltui.show import number
 from kerneltui.text import plain_line
 from kerneltui.tui.keys import KERNELS, bindings
+from kerneltui.tui.screens.base import BaseScreen
 from kerneltui.tui.widgets.kernel_details import row_details
 from kerneltui.tui.widgets.key_footer import KeyFooter
 from kerneltui.tui.widgets.tables import show_rows
 from kerneltui.tui.widgets.verdicts import verdict_cell
 
-if TYPE_CHECKING:
-    from kerneltui.tui.app import KerneltuiApp
-
 # Headings, each with the width of screen from which it is shown.
 _COLUMNS = {"": 0, "kernel": 0, "for": 100, "loads": 0, "cached": 0, "downloads": 0, "changed": 150}
 
 
-class KernelsScreen(Screen[None]):
+class KernelsScreen(BaseScreen[None]):
     """The list: kept answers at once, those of the Hub as they come; a row keeps its place while verdicts arrive."""
 
     KEYS = KERNELS
@@ -61,18 +59,6 @@ class KernelsScreen(Screen[None]):
 
         found: KernelList
 
-    @dataclass
-    class Progress(Message):
-        """What is being found out now."""
-
-        text: str
-
-    @dataclass
-    class Failed(Message):
-        """The list could not be read."""
-
-        error: KerneltuiError
-
     def __init__(self) -> None:
         super().__init__()
         self._rows: dict[str, KernelRow] = {}
@@ -80,11 +66,6 @@ class KernelsScreen(Screen[None]):
         self._search = ""
         self._state = ""
         self._moved = False
-
-    @property
-    def kerneltui(self) -> KerneltuiApp:
-        """The app, with its own type."""
-        return cast("KerneltuiApp", self.app)
 
     def compose(self) -> ComposeResult:
         """Lay out the list beside what is known of the row under the cursor."""
@@ -111,8 +92,8 @@ class KernelsScreen(Screen[None]):
         for row in kept_rows(session.hub, author, text):
             self._take(row)
         try:
-            server = session.server(on_progress=self._tell)
-            self._tell("asking the Hub for kernels")
+            server = session.server(on_progress=self.tell)
+            self.tell("asking the Hub for kernels")
             elsewhere = session.recorded is not None
             browser = KernelBrowser(session.asker, session.hub, server, elsewhere=elsewhere, fresh=fresh)
             found = browser.rows(
@@ -129,9 +110,6 @@ class KernelsScreen(Screen[None]):
             self._rows[row.repository] = row
         self.post_message(self.Changed())
 
-    def _tell(self, text: str) -> None:
-        self.post_message(self.Progress(text))
-
     def on_kernels_screen_changed(self) -> None:
         """Show what came."""
         self._show()
@@ -144,12 +122,14 @@ class KernelsScreen(Screen[None]):
         self._state = f"▲ {plain_line(error.title)}: shown is what was kept or is in the cache" if error else ""
         self._show()
 
-    def on_kernels_screen_progress(self, message: Progress) -> None:
+    @on(BaseScreen.Progress)
+    def _progress(self, message: BaseScreen.Progress) -> None:
         """Say what is being found out."""
         self._state = f"{plain_line(message.text)} …"
         self._show_title()
 
-    def on_kernels_screen_failed(self, message: Failed) -> None:
+    @on(BaseScreen.Failed)
+    def _failed(self, message: BaseScreen.Failed) -> None:
         """Say what happened."""
         self._state = ""
         self._show_title()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from rich.text import Text
-from textual import work
+from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import DataTable, Static
 from textual.worker import get_current_worker
 
@@ -20,18 +19,16 @@ from kerneltui.browse.records import RepositoryView, RevisionRow
 from kerneltui.errors import KerneltuiError
 from kerneltui.text import plain_line
 from kerneltui.tui.keys import REPOSITORY, bindings
+from kerneltui.tui.screens.base import BaseScreen
 from kerneltui.tui.widgets.kernel_details import revision_details
 from kerneltui.tui.widgets.key_footer import KeyFooter
 from kerneltui.tui.widgets.tables import show_rows
 from kerneltui.tui.widgets.verdicts import verdict_cell
 
-if TYPE_CHECKING:
-    from kerneltui.tui.app import KerneltuiApp
-
 _HEADINGS = ("", "revision", "commit", "date", "state")
 
 
-class RepositoryScreen(Screen[None]):
+class RepositoryScreen(BaseScreen[None]):
     """Newest first; the branch that the installed transformers takes is marked."""
 
     KEYS = REPOSITORY
@@ -49,21 +46,10 @@ class RepositoryScreen(Screen[None]):
 
         view: RepositoryView
 
-    @dataclass
-    class Failed(Message):
-        """It could not be read."""
-
-        error: KerneltuiError
-
     def __init__(self, repository: str) -> None:
         super().__init__()
         self.repository = repository
         self._view: RepositoryView | None = None
-
-    @property
-    def kerneltui(self) -> KerneltuiApp:
-        """The app, with its own type."""
-        return cast("KerneltuiApp", self.app)
 
     def compose(self) -> ComposeResult:
         """Lay out the revisions beside the verdict on the one under the cursor."""
@@ -107,7 +93,8 @@ class RepositoryScreen(Screen[None]):
         table.move_cursor(row=default, animate=False)
         self._explain()
 
-    def on_repository_screen_failed(self, message: Failed) -> None:
+    @on(BaseScreen.Failed)
+    def _failed(self, message: BaseScreen.Failed) -> None:
         """Say what happened."""
         self._say(f"✖ {plain_line(message.error.title)}")
         self.kerneltui.show_error(message.error)

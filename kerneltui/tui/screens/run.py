@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from textual import work
+from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
@@ -21,6 +21,7 @@ from kerneltui.text import duration
 from kerneltui.tui.keys import RUN, bindings
 from kerneltui.tui.pauses import set_aside
 from kerneltui.tui.resuming import ResumesRuns
+from kerneltui.tui.screens.base import BaseScreen
 from kerneltui.tui.widgets.banner import Banner
 from kerneltui.tui.widgets.charts import Charts, Readings
 from kerneltui.tui.widgets.confirm import Confirm
@@ -85,12 +86,6 @@ class RunScreen(ResumesRuns):
         """A request was written."""
 
         action: Action
-
-    @dataclass
-    class Failed(Message):
-        """A request could not be made; `error` says why."""
-
-        error: KerneltuiError
 
     def __init__(self, run: RunDirectory) -> None:
         super().__init__()
@@ -225,11 +220,10 @@ class RunScreen(ResumesRuns):
         """Say that it was asked; the banner says when it is carried out."""
         self.notify(_ASKED[message.action], markup=False)
 
-    def on_run_screen_failed(self, message: Failed) -> None:
+    @on(BaseScreen.Failed)
+    def _failed(self, message: BaseScreen.Failed) -> None:
         """Say what happened, why, and the next step."""
-        from kerneltui.tui.screens.dialog import ErrorDialog
-
-        self.app.push_screen(ErrorDialog(message.error))
+        self.kerneltui.show_error(message.error)
 
     def _confirm(self, action: Action, question: Confirm) -> None:
         def answered(yes: bool | None) -> None:

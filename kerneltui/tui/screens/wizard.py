@@ -3,42 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import msgspec
-from textual import events, on, work
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.message import Message
-from textual.screen import Screen
 
-from kerneltui.advice.assessment import Assessment
 from kerneltui.advice.finding import SIGNS, Finding
-from kerneltui.advice.recommend import recommend_model_and_data
-from kerneltui.advice.recommendation import Recommendation
-from kerneltui.advice.situation import Situation
-from kerneltui.assess import assess, find_out
-from kerneltui.errors import KerneltuiError
-from kerneltui.facts.server import Server
 from kerneltui.plan.edit import edit_config
 from kerneltui.plan.plan import Plan
 from kerneltui.text import plain_line
 from kerneltui.tui.keys import CHECK, WIZARD, Key, bindings
 from kerneltui.tui.pauses import set_aside
 from kerneltui.tui.screens.dialog import Dialog
+from kerneltui.tui.screens.judging import JudgingScreen
 from kerneltui.tui.steps.check import CheckStep
 from kerneltui.tui.steps.kernel import KernelStep
 from kerneltui.tui.steps.model import ModelStep
 from kerneltui.tui.steps.options import OptionsStep
 from kerneltui.tui.steps.revision import RevisionStep
 from kerneltui.tui.steps.server import ServerStep
-from kerneltui.tui.steps.step import Step, WizardState
+from kerneltui.tui.steps.step import Step
 from kerneltui.tui.steps.trainer import TrainerStep
 from kerneltui.tui.widgets.findings import (
-    changed_ids,
     finding_detail,
     findings_content,
     findings_title,
@@ -50,67 +41,23 @@ from kerneltui.tui.widgets.lines import Note
 from kerneltui.tui.widgets.pane import ScrollPane, SwitchPane
 from kerneltui.tui.widgets.plan_card import plan_card, plan_line
 
-if TYPE_CHECKING:
-    from kerneltui.tui.app import KerneltuiApp
-
 _START = "# Made by kerneltui; `trl {trainer} --config THIS_FILE` reads it.\nreport_to: none\n"
 # From this width on, in cells, the steps' names come with their numbers.
 _NUMBERED = 108
 _STEPS = (ServerStep, ModelStep, TrainerStep, KernelStep, RevisionStep, OptionsStep, CheckStep)
 
 
-class WizardScreen(Screen[None]):
-    """Seven steps. The plan is the only state: every answer is a key of its configuration, so Back loses none."""
+class WizardScreen(JudgingScreen):
+    """Seven steps. Every answer is a key of the plan's configuration, so Back loses none."""
 
     BINDINGS = bindings(WIZARD, CHECK)
     CSS_PATH = "wizard.tcss"
 
-    @dataclass
-    class ServerRead(Message):
-        """The server report is there, and what was used last, to start from."""
-
-        server: Server
-        start: Recommendation
-
-    @dataclass
-    class Assessed(Message):
-        """A plan was judged; `whole` is whether its data was looked at."""
-
-        plan: Plan
-        situation: Situation
-        assessment: Assessment
-        whole: bool = True
-
-    @dataclass
-    class Failed(Message):
-        """Something could not be found out about a plan; `error` says what to do."""
-
-        plan: Plan
-        error: KerneltuiError
-
-    @dataclass
-    class Progress(Message):
-        """What is being found out now."""
-
-        text: str
-
-        def can_replace(self, message: Message) -> bool:
-            """A newer word replaces one that was not yet shown."""
-            return isinstance(message, WizardScreen.Progress)
-
     def __init__(self, plan: Plan | None = None, at: int | None = None) -> None:
-        super().__init__()
-        self._first = at if at is not None else len(_STEPS) - 1 if plan is not None else 0
         start = plan or Plan(trainer="sft", cwd=str(Path.cwd()), config=_START.format(trainer="sft"))
-        self.state = WizardState(plan=start, busy="reading the server")
+        super().__init__(start)
+        self._first = at if at is not None else len(_STEPS) - 1 if plan is not None else 0
         self.at = 0
-        self._changed: frozenset[str] = frozenset()
-        self._before: tuple[Finding, ...] = ()
-
-    @property
-    def kerneltui(self) -> KerneltuiApp:
-        """The app, with its own type."""
-        return cast("KerneltuiApp", self.app)
 
     @property
     def step(self) -> Step:
@@ -157,7 +104,7 @@ class WizardScreen(Screen[None]):
         for number, step in enumerate(self._steps):
             step.active = number == self.at
         self.query_one("#step", SwitchPane).current = self.step.id
-        self._show()
+        self.show_state()
         self.call_after_refresh(self.step.open)
         self._show_keys()
 
@@ -187,12 +134,7 @@ class WizardScreen(Screen[None]):
 
     def action_retry(self) -> None:
         """Ask again what could not be found out."""
-        if self.state.server is None:
-            self.read_server(again=True)
-        else:
-            self.kerneltui.session.forget_data()
-            self._set(busy="asking again", error=None)
-            self.judge()
+        self.ask_again()
 
     @on(Step.Chosen)
     def _chosen(self, message: Step.Chosen) -> None:
@@ -208,15 +150,11 @@ class WizardScreen(Screen[None]):
     def set_plan(self, plan: Plan, values: Mapping[str, Any], remove: tuple[str, ...] = ()) -> None:
         """Change the plan, and judge it when it is another."""
         config = edit_config(plan.config or "", values, remove)
-        plan = msgspec.structs.replace(plan, config=config)
-        if plan != self.state.plan:
-            self._before = self.state.assessment.findings if self.state.assessment else ()
-            self._set(plan=plan, busy="asking TRL about the configuration")
-            self.judge()
+        self.use_plan(msgspec.structs.replace(plan, config=config))
 
     def action_fix(self) -> None:
         """Apply the fix at which the findings show this key."""
-        fix = next_fix(in_order(self._findings(), self._changed))
+        fix = next_fix(in_order(self._findings(), self.changed))
         if fix is None:
             self.notify("No finding has a fix that a key can apply.", markup=False)
             return
@@ -230,7 +168,7 @@ class WizardScreen(Screen[None]):
         """Show every finding with why, source and fixes."""
         findings = self.state.assessment.findings if self.state.assessment else ()
         if findings:
-            shown = in_order(findings, self._changed)
+            shown = in_order(findings, self.changed)
             self.app.push_screen(Dialog("Findings", Content("\n\n").join(map(finding_detail, shown))))
         else:
             self.notify(self.state.error or "Nothing was found that would fail.", markup=False)
@@ -249,90 +187,17 @@ class WizardScreen(Screen[None]):
         """Launch and export belong to the last step."""
         return action not in ("launch", "export") or isinstance(self.step, CheckStep)
 
-    # Finding out, behind the screen
-
-    @work(thread=True, exclusive=True, group="server", description="reading the server")
-    def read_server(self, again: bool = False) -> None:
-        """Read the server report, while the asker imports the training packages."""
-        session, plan = self.kerneltui.session, self.state.plan
-        session.use(plan.environment)
-        session.asker.prepare()
-        start = recommend_model_and_data(*session.recent(), Path(plan.cwd))
-        try:
-            server = session.server(again=again, on_progress=self._tell)
-        except KerneltuiError as error:
-            self.post_message(self.Failed(plan, error))
-            return
-        self.post_message(self.ServerRead(server, start))
-
-    @work(thread=True, exclusive=True, group="judge", description="judging the plan")
-    def judge(self) -> None:
-        """Find out what the plan needs and judge it."""
-        plan, server, session = self.state.plan, self.state.server, self.kerneltui.session
-        if server is None:
-            return
-        session.use(plan.environment)
-        elsewhere = session.recorded is not None
-        try:
-            situation = find_out(
-                plan, server, session.asker, session.hub, on_progress=self._tell, elsewhere=elsewhere, data=False
-            )
-        except KerneltuiError as error:
-            self.post_message(self.Failed(plan, error))
-            return
-        situation, whole = session.known_data(situation)
-        self.post_message(self.Assessed(plan, situation, assess(situation), whole))
-
-    @work(thread=True, exclusive=True, group="data", description="reading the first rows of the data")
-    def read_data(self, plan: Plan, situation: Situation) -> None:
-        """Look at the data of a plan that was judged without it, and judge it with what is seen."""
-        situation = self.kerneltui.session.with_data(situation)
-        self.post_message(self.Assessed(plan, situation, assess(situation)))
-
-    def _tell(self, text: str) -> None:
-        self.post_message(self.Progress(text))
-
-    @on(ServerRead)
-    def _server_read(self, message: ServerRead) -> None:
-        self._set(server=message.server, start=message.start, busy="asking TRL about the configuration", error=None)
-        self.judge()
-
-    @on(Assessed)
-    def _assessed(self, message: Assessed) -> None:
-        if message.plan != self.state.plan:
-            return
-        set_aside()
-        self._changed = changed_ids(self._before, message.assessment.findings)
-        self._set(situation=message.situation, assessment=message.assessment, error=None, busy=None)
-        if message.whole:
-            self.kerneltui.session.prepare()
-        else:
-            self.read_data(message.plan, message.situation)
-
-    @on(Failed)
-    def _failed(self, message: Failed) -> None:
-        if message.plan == self.state.plan:
-            self._set(error=str(message.error), busy=None)
-
-    @on(Progress)
-    def _progress(self, message: Progress) -> None:
-        if self.state.busy is not None:
-            self._set(busy=message.text)
-
     # Showing
 
-    def _set(self, **changes: Any) -> None:
-        self.state = replace(self.state, **changes)
-        self._show()
-
-    def _show(self) -> None:
+    def show_state(self) -> None:
+        """Show the step in front, the findings and the plan."""
         state = self.state
         self.query_one("#steps", Note).update(self._steps_line())
         self.query_one("#step", SwitchPane).entitle(self._title(), f"{state.busy} …" if state.busy else "")
         self.step.show(state)
         findings = self._findings()
         self.query_one("#findings", ScrollPane).entitle("Findings", findings_title(findings, state))
-        self.query_one("#findings-text", Note).update(findings_content(findings, state, self._changed))
+        self.query_one("#findings-text", Note).update(findings_content(findings, state, self.changed))
         self.query_one("#plan-text", Note).update(plan_card(state))
         self.query_one("#plan-line", Note).update(plan_line(state))
 

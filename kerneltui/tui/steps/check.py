@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -24,7 +24,6 @@ from kerneltui.tui.widgets.lines import Note
 
 if TYPE_CHECKING:
     from kerneltui.runs.directory import RunDirectory
-    from kerneltui.tui.app import KerneltuiApp
 
 
 class CheckStep(Step):
@@ -113,14 +112,14 @@ class CheckStep(Step):
         from kerneltui.tui.screens.run import RunScreen
 
         self._launching = False
-        cast("KerneltuiApp", self.app).draft = None
+        self.kerneltui.draft = None
         self.notify(f"Find it again with: kerneltui watch {message.run.path}", title=message.run.name, markup=False)
         self.app.switch_screen(RunScreen(message.run))
 
     @on(Failed)
     def _failed(self, message: Failed) -> None:
         self._launching = False
-        cast("KerneltuiApp", self.app).show_error(message.error)
+        self.kerneltui.show_error(message.error)
 
     def export(self) -> None:
         """Write the plan's other forms beside one another, and say where."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kerneltui.advice.situation import Situation
     from kerneltui.facts.server import Server
     from kerneltui.plan.plan import Plan
+    from kerneltui.tui.app import KerneltuiApp
     from kerneltui.tui.session import Session
 
 
@@ -83,8 +84,11 @@ class Step(Vertical):
         self.screen.set_focus(widget if widget.display else None)
 
     @property
+    def kerneltui(self) -> KerneltuiApp:
+        """The app, with its own type."""
+        return cast("KerneltuiApp", self.app)
+
+    @property
     def session(self) -> Session:
         """The session of the app."""
-        from kerneltui.tui.app import KerneltuiApp
-
-        return cast(KerneltuiApp, self.app).session
+        return self.kerneltui.session

@@ -11,7 +11,7 @@ from textual.reactive import var
 from textual.widget import Widget
 
 from kerneltui.text import duration, plain
-from kerneltui.tui.widgets.run_header import PHASES, UNREADABLE
+from kerneltui.tui.widgets.run_header import phase_sign
 
 if TYPE_CHECKING:
     from kerneltui.advice.finding import Severity
@@ -104,7 +104,7 @@ def _ended(view: LiveView) -> tuple[str, list[Content]]:
     phase = view.phase or "lost"
     severity = _ENDED.get(phase, "error")
     words = phase.capitalize() + (f": {view.reason}" if view.reason else "")
-    lines = [_line(*PHASES.get(phase, UNREADABLE), words)]
+    lines = [_line(*phase_sign(phase), words)]
     lines += [line for _, line in _alerts(view)]
     steps = [Content.assemble((f"  {label:<7}", "$secondary"), plain(text)) for label, text in next_steps(view)]
     return severity, lines + steps

@@ -12,7 +12,7 @@ from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import ContentSwitcher
 
-from kerneltui.tui.widgets.words import cut_middle
+from kerneltui.text import cut_middle
 
 # Corners, the line beside them, and the blanks around the title.
 _AROUND_TITLE = 6

@@ -10,9 +10,8 @@ from kerneltui.errors import KerneltuiError
 from kerneltui.plan.plan import parse_config
 from kerneltui.plan.secrets import hide
 from kerneltui.plan.values import value_text
-from kerneltui.text import plain_line
+from kerneltui.text import cut_middle, plain_line
 from kerneltui.tui.steps.step import WizardState
-from kerneltui.tui.widgets.words import cut_middle
 
 # Keys that have a line of their own, or say nothing that a person chose.
 _TOLD = ("model_name_or_path", "datasets", "dataset_name", "attn_implementation", "report_to", "output_dir", "env")

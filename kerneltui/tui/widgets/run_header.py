@@ -7,20 +7,16 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.reactive import var
 
-from kerneltui.text import duration, plain_line
+from kerneltui.runs.directory import PHASE_SIGNS
+from kerneltui.text import cut_middle, duration, plain_line
 from kerneltui.tui.widgets.lines import Lines
-from kerneltui.tui.widgets.words import cut_middle, short, thousands
+from kerneltui.tui.widgets.words import short, thousands
 
 if TYPE_CHECKING:
     from kerneltui.runs.live_view import AttentionView, LiveView
 
 _COMMON = "kernels-community/"
-# The sign of each phase (those of `kerneltui.show`, which would be slow to import here) and its colour.
-PHASES = {
-    "starting": ("…", "$secondary"), "running": ("●", "$primary"), "finished": ("✔", "$success"),
-    "stopped": ("✔", "$success"), "failed": ("✖", "$error"), "killed": ("✖", "$error"), "lost": ("✖", "$error"),
-}  # fmt: skip
-UNREADABLE = ("✖", "$error")
+_COLOURS = {"…": "$secondary", "●": "$primary", "✔": "$success", "✖": "$error"}
 
 
 class RunHeader(Lines):
@@ -45,11 +41,16 @@ class RunHeader(Lines):
         self.show_lines((identity(view, width), progress(view, width), pace(view, width)))
 
 
+def phase_sign(phase: str | None) -> tuple[str, str]:
+    """Return the sign of a phase (None: the run cannot be read) and its colour."""
+    sign = PHASE_SIGNS.get(phase or "", PHASE_SIGNS["failed"])
+    return sign, _COLOURS[sign]
+
+
 def identity(view: LiveView, width: int) -> Content:
     """Return what runs: state, name, trainer, model, attention."""
-    phase = view.phase or "unreadable"
-    sign, colour = PHASES.get(phase, UNREADABLE)
-    state = Content.assemble((f"{sign} ", colour), phase)
+    sign, colour = phase_sign(view.phase)
+    state = Content.assemble((f"{sign} ", colour), view.phase or "unreadable")
     attention = _attention(view.attention)
     parts = [view.trainer, _last_part(view.model)]
     told = " · ".join(part for part in parts if part)
@@ -79,7 +80,7 @@ def progress(view: LiveView, width: int) -> Content:
     if part is None or room < 5:
         return Content(step + tail)
     full = round(room * part)
-    _, colour = PHASES.get(view.phase or "", UNREADABLE)
+    _, colour = phase_sign(view.phase)
     return Content.assemble(f"{step}  ", ("━" * full, colour), ("─" * (room - full), "$border"), tail)
 
 

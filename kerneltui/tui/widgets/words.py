@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len
+
+from kerneltui.text import cut_middle
 
 ARROWS = {"rising": "↑", "falling": "↓", "steady": "→", None: " "}
 
@@ -34,17 +36,6 @@ def gib(size: float | None) -> str:
         return "–"
     value = size / 2**30
     return f"{value:.0f}" if value >= 9.95 else f"{value:.1f}"
-
-
-def cut_middle(text: str, cells: int) -> str:
-    """Return `text` in at most so many cells; what is too long loses its middle, so that both ends stay."""
-    if cell_len(text) <= cells:
-        return text
-    if cells < 3:
-        return "…"[:cells]
-    tail = (cells - 1) // 2
-    end = chop_cells(text[::-1], tail)[0][::-1] if tail else ""
-    return f"{chop_cells(text, cells - 1 - tail)[0]}…{end}"
 
 
 def pad(text: str, cells: int, *, right: bool = False) -> str:
