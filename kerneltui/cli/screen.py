@@ -29,6 +29,8 @@ def full_screen(
             "The full screen needs a terminal", "Input or output is not one.", "`kerneltui --help` lists the commands."
         )
     recorded = read_record(server, Server) if server is not None else None
-    said = KerneltuiApp(find_interpreter(python), runs_directory(runs_dir), recorded=recorded, watch=watch).run()
+    app = KerneltuiApp(find_interpreter(python), runs_directory(runs_dir), recorded=recorded, watch=watch)
+    said = app.run()
     if said:
         click.echo(said)
+    sys.exit(app.return_code)

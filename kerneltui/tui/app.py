@@ -87,7 +87,7 @@ class KerneltuiApp(App[str]):
         # By itself Python would end at once, and leave the terminal on the other screen and deaf to its keys.
         with contextlib.suppress(RuntimeError, ValueError):  # where this is not the main thread
             for number in (signal.SIGHUP, signal.SIGTERM):
-                asyncio.get_running_loop().add_signal_handler(number, self._end)
+                asyncio.get_running_loop().add_signal_handler(number, self._end, number)
         self.push_screen(HomeScreen())
         if self._watch is not None:
             from kerneltui.tui.screens.run import RunScreen
@@ -95,9 +95,9 @@ class KerneltuiApp(App[str]):
             # Leaving the pane that `watch` opened ends the app.
             self.push_screen(RunScreen(self._watch), self.exit)
 
-    def _end(self) -> None:
-        """Leave the screen as a signal asks for; runs go on."""
-        self.exit(return_code=1)
+    def _end(self, number: int) -> None:
+        """Leave the screen as a signal asks for, with the exit code that a shell gives it; runs go on."""
+        self.exit(return_code=128 + number)
 
     def on_unmount(self) -> None:
         """End the asker."""

@@ -95,6 +95,7 @@ def test_a_run_outlives_hangup_and_kill_of_the_app_and_the_terminal_is_given_bac
             if number == signal.SIGKILL:
                 assert os.WTERMSIG(status) == number  # nothing can be put right then: `reset` does
                 continue
+            assert os.waitstatus_to_exitcode(status) == 128 + number
             until(lambda found=again: all(mode in found.seen for mode in LEFT))  # type: ignore[misc]
             assert b"Traceback" not in again.seen
             assert termios.tcgetattr(again.master)[:4] == again.modes[:4]

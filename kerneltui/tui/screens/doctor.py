@@ -200,7 +200,7 @@ class DoctorScreen(BaseScreen[None]):
         return self._findings[at] if at is not None and at < len(self._findings) else None
 
     def _tell_progress(self, text: str) -> None:
-        self.query_one("#findings-pane", Pane).entitle("Findings", f"{plain_line(text)} …")
+        self.query_one("#findings-pane", Pane).wait("Findings", text)
 
     def _show_findings(self) -> None:
         choices = self.query_one("#findings", OptionList)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from textual import on, work
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal
 from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
@@ -20,6 +20,7 @@ from kerneltui.tui.resuming import ResumesRuns
 from kerneltui.tui.screens.base import BaseScreen
 from kerneltui.tui.theme import COLOURS
 from kerneltui.tui.widgets.key_footer import KeyFooter
+from kerneltui.tui.widgets.pane import Pane
 from kerneltui.tui.widgets.tables import show_rows
 
 if TYPE_CHECKING:
@@ -64,9 +65,9 @@ class HomeScreen(ResumesRuns):
     def compose(self) -> ComposeResult:
         """Lay out the runs over the server and the start card."""
         yield Static("", id="title")
-        runs: DataTable[Content] = DataTable(id="runs", cursor_type="row", classes="pane")
-        runs.border_title = "Runs"
-        yield runs
+        with Pane(id="runs-pane"):
+            runs: DataTable[Content] = DataTable(id="runs", cursor_type="row")
+            yield runs
         yield Static("", id="about")
         yield Static(
             "No runs yet. n plans one, o opens a TRL configuration; `kerneltui demo` shows the whole way.",
@@ -74,11 +75,10 @@ class HomeScreen(ResumesRuns):
             classes="pane",
         )
         with Horizontal(id="cards"):
-            server = Static("reading the server …", id="server", classes="pane")
-            server.border_title = "This server"
-            yield server
-            with Vertical(id="start", classes="pane") as start:
-                start.border_title = "Start"
+            with Pane(id="server-pane"):
+                yield Static("", id="server")
+            with Pane(id="start") as start:
+                start.entitle("Start")
                 yield Static(_start_card())
         yield KeyFooter(id="keys")
 
@@ -86,7 +86,8 @@ class HomeScreen(ResumesRuns):
         """Show at once what is at hand, and read the rest behind the screen."""
         self._set_title(None)
         self._show_keys()
-        self.query_one("#runs").display = False
+        self.query_one("#runs-pane").display = False
+        self.query_one("#server-pane", Pane).wait("This server", "reading the server")
         # What they import competes with the first picture, so it waits for that.
         self.call_after_refresh(self._start_reading)
 
@@ -138,13 +139,12 @@ class HomeScreen(ResumesRuns):
         self._views = message.runs
         table = cast("DataTable[Content]", self.query_one("#runs", DataTable))
         live = sum(view.phase in ("starting", "running") for view in message.runs)
-        table.border_subtitle = f"{live} live · {len(message.runs)} in all"
-        table.display = bool(message.runs)
+        pane = self.query_one("#runs-pane", Pane)
+        pane.entitle("Runs", f"{live} live · {len(message.runs)} in all")
+        pane.display = bool(message.runs)
         self.query_one("#no-runs").display = not message.runs
-        kept = [number for number, least in enumerate(RUN_COLUMNS.values()) if self.size.width >= least]
-        rows = {view.path: [cells[number] for number in kept] for view in message.runs for cells in [run_row(view)]}
-        headings = [list(RUN_COLUMNS)[number] for number in kept]
-        show_rows(table, headings, rows, right=("step", "loss", "steps/s"))
+        rows = {view.path: run_row(view) for view in message.runs}
+        show_rows(table, RUN_COLUMNS, rows, right=("step", "loss", "steps/s"))
         if message.runs and self.focused is None:
             table.focus()
         self._show_notes()
@@ -169,7 +169,7 @@ class HomeScreen(ResumesRuns):
     @on(BaseScreen.Progress)
     def _progress(self, message: BaseScreen.Progress) -> None:
         """Say what is being found out."""
-        self.query_one("#server").border_subtitle = Content(f"{message.text} …").markup
+        self.query_one("#server-pane", Pane).wait("This server", message.text)
 
     def on_home_screen_server_read(self, message: ServerRead) -> None:
         """Show the server card, and when all is known how well it is."""
@@ -178,10 +178,10 @@ class HomeScreen(ResumesRuns):
         from kerneltui.tui.widgets.findings import count_findings
         from kerneltui.tui.widgets.server_card import server_card
 
-        card = self.query_one("#server", Static)
-        card.update(server_card(message.server))
+        self.query_one("#server", Static).update(server_card(message.server))
         if PENDING not in message.server.unavailable.values():
-            card.border_subtitle = f"{count_findings(judge_server(message.server))} · d says more"
+            state = f"{count_findings(judge_server(message.server))} · d says more"
+            self.query_one("#server-pane", Pane).entitle("This server", state)
         set_aside()
         self._set_title(message.server)
 
@@ -190,6 +190,7 @@ class HomeScreen(ResumesRuns):
         """Say in the card what is wrong."""
         text = Content("\n").join(Content(part) for part in str(message.error).splitlines())
         self.query_one("#server", Static).update(text)
+        self.query_one("#server-pane", Pane).entitle("This server")
 
     def action_open(self) -> None:
         """Open the run under the cursor."""
@@ -275,7 +276,7 @@ class HomeScreen(ResumesRuns):
 
     def _current(self) -> RunView | None:
         table = self.query_one("#runs", DataTable)
-        return self._views[table.cursor_row] if table.display and 0 <= table.cursor_row < len(self._views) else None
+        return self._views[table.cursor_row] if 0 <= table.cursor_row < len(self._views) else None
 
     def _show_keys(self) -> None:
         """Show the keys; those that ask something of a run only where it is one that can do so."""

@@ -203,9 +203,7 @@ class KernelsScreen(BaseScreen[None]):
 
     def _show(self) -> None:
         table = self.query_one("#kernels", DataTable)
-        kept = [number for number, least in enumerate(_COLUMNS.values()) if self.size.width >= least]
-        rows = {row.repository: [_cells(row)[at] for at in kept] for row in self._shown()}
-        show_rows(table, [list(_COLUMNS)[at] for at in kept], rows, right=("downloads",))
+        show_rows(table, _COLUMNS, {row.repository: _cells(row) for row in self._shown()}, right=("downloads",))
         if not self._moved:
             table.move_cursor(row=0, animate=False)
         self._show_title()

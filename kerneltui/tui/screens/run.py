@@ -223,7 +223,9 @@ class RunScreen(ResumesRuns):
     @on(BaseScreen.Failed)
     def _failed(self, message: BaseScreen.Failed) -> None:
         """Say what happened, why, and the next step."""
-        self.kerneltui.show_error(message.error)
+        from kerneltui.tui.screens.dialog import ErrorDialog
+
+        self.app.push_screen(ErrorDialog(message.error))
 
     def _confirm(self, action: Action, question: Confirm) -> None:
         def answered(yes: bool | None) -> None:

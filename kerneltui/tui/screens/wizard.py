@@ -193,7 +193,8 @@ class WizardScreen(JudgingScreen):
         """Show the step in front, the findings and the plan."""
         state = self.state
         self.query_one("#steps", Note).update(self._steps_line())
-        self.query_one("#step", SwitchPane).entitle(self._title(), f"{state.busy} …" if state.busy else "")
+        pane = self.query_one("#step", SwitchPane)
+        pane.wait(self._title(), state.busy) if state.busy else pane.entitle(self._title())
         self.step.show(state)
         findings = self._findings()
         self.query_one("#findings", ScrollPane).entitle("Findings", findings_title(findings, state))

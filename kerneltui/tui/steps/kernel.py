@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.widgets import DataTable
 
 from kerneltui import demo
+from kerneltui.advice.finding import SIGNS
 from kerneltui.advice.recommend import Recommendation, recommend_attention
 from kerneltui.advice.situation import Situation
 from kerneltui.advice.verdict import Verdict, attention_candidates, verdict_of
@@ -22,9 +23,9 @@ from kerneltui.facts.attention import AttentionChoice
 from kerneltui.tui.steps.step import Step, WizardState
 from kerneltui.tui.widgets.lines import Note
 from kerneltui.tui.widgets.tables import show_rows
-from kerneltui.tui.widgets.verdicts import verdict_cell
+from kerneltui.tui.widgets.verdicts import verdict_words
 
-_HEADINGS = ("", "implementation", "loads", "verdict")
+_HEADINGS = {"verdict": 0, "implementation": 0, "loads": 100, "why": 0}
 
 
 class KernelStep(Step):
@@ -157,12 +158,12 @@ class KernelStep(Step):
 
     def _row(self, name: str) -> tuple[str | Text | None, ...]:
         if name not in self._judged:
-            return (verdict_cell("unknown"), name, "", Text("asking", style="dim"))
+            return (Text(f"{SIGNS['unknown']} asking", style="dim"), name, "", "")
         situation, found = self._judged[name]
         choice = situation.attention
         loads = f"{choice.repository}@{choice.revision}" if choice.repository else choice.implementation
         return (
-            verdict_cell(found.kind),
+            verdict_words(found.kind),
             Text.assemble((name, "bold"), " ←") if self._is_recommended(name) else name,
             "–" if loads == name else loads.removeprefix(f"{name}@"),
             _brief(found.reason, name, choice),

@@ -22,9 +22,9 @@ from kerneltui.tui.keys import REVISION_STEP, bindings
 from kerneltui.tui.steps.step import Step, WizardState
 from kerneltui.tui.widgets.lines import Note
 from kerneltui.tui.widgets.tables import show_rows
-from kerneltui.tui.widgets.verdicts import verdict_cell
+from kerneltui.tui.widgets.verdicts import verdict_words
 
-_HEADINGS = ("", "revision", "commit", "build", "verdict")
+_HEADINGS = {"verdict": 0, "revision": 0, "commit": 0, "build": 100, "why": 0}
 _PINS = {
     False: "Pinned to the branch: it gets builds for newer versions of torch, and may change under you.",
     True: "Pinned to the commit: it never changes, and never gets builds for a newer torch either.",
@@ -161,7 +161,7 @@ class RevisionStep(Step):
             f"@{name}"
         )
         return (
-            verdict_cell(found.kind),
+            verdict_words(found.kind),
             name,
             Text(build.commit[:8] if build else "–", style="bold" if self._to_commit else ""),
             build.variant if build else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import Any, Self
 
 from rich.cells import cell_len
@@ -9,11 +10,14 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.geometry import Region
 from textual.style import Style
+from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import ContentSwitcher
 
-from kerneltui.text import cut_middle
+from kerneltui.text import cut_middle, duration, plain_line
 
+# For how long, in seconds, a wait goes on before the title says since when.
+_SOON = 3.0
 # Corners, the line beside them, and the blanks around the title.
 _AROUND_TITLE = 6
 
@@ -29,13 +33,33 @@ class Pane(Widget):
         self._title = ""
         self._state = Content("")
         self._only_title = False
+        self._waits_since: float | None = None
+        self._clock: Timer | None = None
 
     def entitle(self, title: str, state: str | Content = "") -> None:
         """Show `title` on the left and `state` on the right; drawn anew only when one of them changed."""
-        content = Content(state) if isinstance(state, str) else state
-        if title != self._title or not content.is_same(self._state):
-            self._title, self._state = title, content
+        self._waits_since = None
+        self._entitle(title, Content(state) if isinstance(state, str) else state)
+
+    def wait(self, title: str, what: str) -> None:
+        """Show that `what` is being found out; where that takes a while, for how long already."""
+        state = Content(f"{plain_line(what)} …")
+        if self._waits_since is None or not state.is_same(self._state):
+            self._waits_since = monotonic()
+            self._clock = self._clock or self.set_interval(1, self._tick)
+        self._entitle(title, state)
+
+    def _entitle(self, title: str, state: Content) -> None:
+        if title != self._title or not state.is_same(self._state):
+            self._title, self._state = title, state
             self._draw_title()
+
+    def _tick(self) -> None:
+        if self._waits_since is not None:
+            self._draw_title()
+        elif self._clock is not None:
+            self._clock.stop()
+            self._clock = None
 
     @property
     def title_text(self) -> str:
@@ -70,12 +94,14 @@ class Pane(Widget):
         self._only_title = False
 
     def _title_line(self, room: int) -> Content:
-        if not self._state:
+        waited = monotonic() - self._waits_since if self._waits_since is not None else 0.0
+        state = self._state + (f" {duration(waited)}" if waited >= _SOON else "")
+        if not state:
             return Content(cut_middle(self._title, room))
-        title = cut_middle(self._title, max(4, room - self._state.cell_length - 3))
-        fill = room - cell_len(title) - self._state.cell_length - 2
+        title = cut_middle(self._title, max(4, room - state.cell_length - 3))
+        fill = room - cell_len(title) - state.cell_length - 2
         line = Style(foreground=self.styles.border_top[1], bold=False)
-        return Content.assemble(title, (f" {'─' * fill} ", line), self._state)
+        return Content.assemble(title, (f" {'─' * fill} ", line), state)
 
 
 class ScrollPane(Pane, VerticalScroll):

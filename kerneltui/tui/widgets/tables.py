@@ -21,28 +21,33 @@ def cell(value: str | Text | None, *, right: bool = False) -> Text:
 
 def show_rows(
     table: DataTable[Any],
-    headings: Sequence[str],
+    headings: Sequence[str] | Mapping[str, int],
     rows: Mapping[str, Sequence[str | Text | None]],
     *,
     right: Sequence[str] = (),
 ) -> None:
     """Make `table` show `rows` (by a key that stays the same); only cells that changed are written.
 
-    When rows come, go or change places, the cursor stays on its row's key.
+    `headings` may say from how many columns of the screen on each is shown. When rows come, go or change places, the
+    cursor stays on its row's key.
     """
-    if not table.columns:
-        for heading in headings:
-            table.add_column(cell(heading, right=heading in right), key=heading)
+    if isinstance(headings, Mapping):
+        kept = [number for number, least in enumerate(headings.values()) if table.app.size.width >= least]
+        headings = [list(headings)[number] for number in kept]
+        rows = {key: [values[number] for number in kept] for key, values in rows.items()}
     shown = [str(row.key.value) for row in table.ordered_rows]
-    if shown != list(rows):
-        kept = shown[table.cursor_row] if 0 <= table.cursor_row < len(shown) else None
-        table.clear()
+    other_columns = [column.value for column in table.columns] != list(headings)
+    if other_columns or shown != list(rows):
+        current = shown[table.cursor_row] if 0 <= table.cursor_row < len(shown) else None
+        table.clear(columns=other_columns)
+        for heading in headings if other_columns else ():
+            table.add_column(cell(heading, right=heading in right), key=heading)
         for key, values in rows.items():
             table.add_row(
                 *(cell(value, right=name in right) for name, value in zip(headings, values, strict=True)), key=key
             )
-        if kept is not None and kept in rows:
-            table.move_cursor(row=list(rows).index(kept), animate=False)
+        if current is not None and current in rows:
+            table.move_cursor(row=list(rows).index(current), animate=False)
         return
     for key, values in rows.items():
         for heading, value in zip(headings, values, strict=True):
