@@ -11,6 +11,7 @@ import click
 
 from kerneltui import __version__
 from kerneltui.cli import options
+from kerneltui.cli.data import data
 from kerneltui.cli.fetch import fetch
 from kerneltui.cli.kernels import kernels
 from kerneltui.cli.output import tell_error
@@ -42,7 +43,11 @@ def app(context: click.Context, python: Path | None, server: Path | None, runs_d
     context.default_map = {name: {k: v for k, v in given.items() if v is not None} for name in app.commands}
 
 
-for _verb in (doctor, kernels, check, fetch, launch, demo, runs, watch, stop, checkpoint, resume, export, report):
+_VERBS = (
+    *(doctor, kernels, check, data, fetch, launch, demo),
+    *(runs, watch, stop, checkpoint, resume, export, report),
+)
+for _verb in _VERBS:
     app.add_command(_verb)
 
 

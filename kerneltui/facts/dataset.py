@@ -88,25 +88,28 @@ def read_dataset(
     trainer: str,
     *,
     rows: int = ROWS,
+    examples: int = 3,
+    download: bool = False,
     timeout: float = 120,
     on_progress: ProgressCallback | None = None,
 ) -> DatasetFacts:
     """Return the facts of the data that `values` name, the fields of a TRL configuration as they were parsed.
 
-    Reads no more than the first rows, of a file of any size. Raises UsageError for what the person must correct (no
-    such file, no such split, a row that cannot be read) or KerneltuiError (the Hub did not give it), with a next step.
+    Reads no more than the first rows, of a file of any size; the first `examples` of them come token by token. With
+    `download` a tokenizer that is not on this machine is got from the Hub. Raises UsageError for what the person must
+    correct (no such file, no such split, a row that cannot be read) or KerneltuiError (the Hub did not give it).
     """
     check_local_data(values, cwd)
-    sources = _sources(values)
-    model = values.get("model_name_or_path")
+    sources = sources_of(values)
     answer = asker.ask(
         "data.preview",
         sources=sources,
         trainer=trainer,
         cwd=str(cwd),
-        model=model if isinstance(model, str) else None,
+        **reader_arguments(values),
         rows=rows,
-        options={name: values[name] for name in OPTIONS if name in values},
+        examples=examples,
+        download=download,
         timeout=timeout,
         on_progress=on_progress,
     )
@@ -133,8 +136,21 @@ def dataset_name(values: dict[str, Any]) -> str | None:
     return str(found) if found else None
 
 
-def _sources(values: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the data sets, each in the form of an entry of `datasets`."""
+def reader_arguments(values: dict[str, Any]) -> dict[str, Any]:
+    """Return what tells the worker how rows become tokens: the model, its revision, the trainer's options."""
+    model, kwargs = values.get("model_name_or_path"), values.get("model_init_kwargs")
+    revision = values.get("model_revision")
+    if isinstance(kwargs, dict):  # it overrides the field, as TRL's scripts do it
+        revision = kwargs.get("revision", revision)
+    return {
+        "model": model if isinstance(model, str) else None,
+        "revision": revision if isinstance(revision, str) and revision != "main" else None,
+        "options": {name: values[name] for name in OPTIONS if name in values},
+    }
+
+
+def sources_of(values: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the data sets, each in the form of an entry of `datasets`. Raises UsageError where none is named."""
     entries = values.get("datasets") or []
     if entries:
         if not all(isinstance(entry, dict) and isinstance(entry.get("path"), str) for entry in entries):

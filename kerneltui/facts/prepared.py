@@ -34,33 +34,46 @@ class TokenSequence(Record):
 
 
 class Piece(Record):
-    """Tokens of one kind in a row, as text; `loss` tells whether the loss counts them."""
+    """A run of `count` tokens that fare alike: whether the loss counts them, and whether the trainer keeps them.
+
+    `ids` and `tokens`, the text of each, are empty for the middle of a long sequence, which is not handed over.
+    """
 
     text: str
     loss: bool
+    kept: bool = True
+    count: int = 0
+    ids: tuple[int, ...] = ()
+    tokens: tuple[str, ...] = ()
 
 
 class Example(Record):
-    """A sequence as the trainer sees it; `cut` tells that it goes on."""
+    """A sequence as the trainer sees it, in the order of its tokens."""
 
     row: int
     name: str
     pieces: tuple[Piece, ...]
-    cut: bool = False
+
+    @property
+    def length(self) -> int:
+        """Its tokens, those that are cut included."""
+        return sum(piece.count for piece in self.pieces)
 
 
 class Prepared(Record):
     """What the installed trainer made of the rows that were read, on this machine and without the model's weights.
 
     `dropped` are the rows that it leaves out (too long, or nothing left for the loss), `max_length` where it cuts, in
-    tokens; `packed` the lengths of the sequences that packing fills, None without packing. `constructed` tells that the
-    trainer's own constructor took the rows; of the trainers that generate only the prompts were looked at.
+    tokens; `packed` the lengths of the sequences that packing fills, None without packing, and `packable` those that it
+    would fill, None where the trainer has no packing. `constructed` tells that the trainer's own constructor took the
+    rows; of the trainers that generate only the prompts were looked at.
     """
 
     sequences: tuple[TokenSequence, ...]
     dropped: tuple[int, ...] = ()
     max_length: int | None = None
     packed: tuple[int, ...] | None = None
+    packable: tuple[int, ...] | None = None
     eos: str | None = None
     pad: str | None = None
     examples: tuple[Example, ...] = ()
@@ -83,29 +96,6 @@ class Prepared(Record):
             return 0.0
         cut = [it for it in self.sequences if it.tokens > self.max_length and it.row not in self.dropped]
         return len(cut) / len(self.sequences)
-
-    @property
-    def tokens(self) -> int:
-        """The tokens that these rows give to one epoch, after cutting and without the rows that are left out."""
-        kept = [sequence.tokens for sequence in self.sequences if sequence.row not in self.dropped]
-        return sum(kept if self.max_length is None else [min(tokens, self.max_length) for tokens in kept])
-
-    def epoch_tokens(self, total: int | None) -> int | None:
-        """Return the tokens of an epoch over `total` rows, estimated from these; None where `total` is not known."""
-        return None if total is None or not self.rows else round(self.tokens / self.rows * total)
-
-    @property
-    def loss_share(self) -> float | None:
-        """The share of tokens that the loss counts, 0 to 1; None where the trainer generates."""
-        counted = [sequence.loss_tokens for sequence in self.sequences if sequence.loss_tokens is not None]
-        return sum(counted) / max(1, sum(self.lengths)) if counted else None
-
-    @property
-    def density(self) -> float | None:
-        """How full packing makes the sequences, 0 to 1; None without packing."""
-        if not self.packed or not self.max_length:
-            return None
-        return sum(self.packed) / (len(self.packed) * self.max_length)
 
     def padding(self, batch: int) -> float:
         """Return the share of padding in batches of `batch` sequences in the order of the rows, 0 to 1."""

@@ -20,7 +20,7 @@ from textual.screen import Screen
 from kerneltui.errors import KerneltuiError
 from kerneltui.text import plain
 from kerneltui.tui.filters import AsciiSigns, NoColour, needs_ascii
-from kerneltui.tui.keys import EVERYWHERE, OPTIONS_STEP, REVISION_STEP, SERVER_STEP, Key, bindings, name_of
+from kerneltui.tui.keys import EVERYWHERE, MODEL_STEP, OPTIONS_STEP, REVISION_STEP, SERVER_STEP, Key, bindings, name_of
 from kerneltui.tui.screens.home import HomeScreen
 from kerneltui.tui.theme import DARK, LIGHT
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 # Actions that a step of the wizard answers itself.
-_OF_A_STEP = {key.action for keys in (SERVER_STEP, REVISION_STEP, OPTIONS_STEP) for key in keys}
+_OF_A_STEP = {key.action for keys in (SERVER_STEP, MODEL_STEP, REVISION_STEP, OPTIONS_STEP) for key in keys}
 
 
 class KerneltuiApp(App[str]):

@@ -74,6 +74,13 @@ REPOSITORY = (
     Key("r", "refresh", "Refresh", "Ask the Hub again."),
     Key("escape,q", "back", "Back", "Go back.", shown_as="esc"),
 )
+DATA = (
+    Key("right,n", "next_row", "Next row", "Show the next row, ← the one before.", shown_as="→"),
+    Key("left,p", "previous_row", "Previous row", "Show the row before.", footer=False, shown_as="←"),
+    Key("t", "mode", "Tokens", "Show the row as text, token by token with the numbers, or as it is stored."),
+    Key("s", "scan", "Scan all", "Read all rows, so that nothing is estimated; again stops it."),
+    Key("escape,q", "back", "Back", "Go back to the plan.", shown_as="esc"),
+)
 WIZARD = (
     Key("enter", "take", "Take it", "Take what is marked and go to the next step."),
     Key("escape", "back", "Back", "Go one step back; no answer is lost.", shown_as="esc"),
@@ -86,6 +93,9 @@ WIZARD = (
     Key("q", "home", "Home", "Go home; the plan is kept until kerneltui ends.", footer=False),
 )
 SERVER_STEP = (Key("space", "choose", "Choose GPU", "Use the GPU under the cursor, or not."),)
+MODEL_STEP = (
+    Key("ctrl+t", "data", "Rows", "See the rows as the trainer sees them; all about the data.", shown_as="^t"),
+)
 REVISION_STEP = (Key("p", "pin", "Pin", "Pin to the branch or to the commit."),)
 OPTIONS_STEP = (
     Key("space", "edit", "Edit", "Type a value for the option under the cursor; turn a yes-or-no option over."),

@@ -25,7 +25,10 @@ from kerneltui.runs.find import list_runs
 # How many of the newest runs are looked at for what was used last.
 _RECENT = 10
 # What a look at the data depends on, beside the reader.
-_SOURCE = ("datasets", "dataset_name", "dataset_config", "dataset_train_split", "model_name_or_path")
+_SOURCE = (
+    *("datasets", "dataset_name", "dataset_config", "dataset_train_split"),
+    *("model_name_or_path", "model_revision", "model_init_kwargs"),
+)
 
 # Who reads the data: the trainer with its options about data.
 Reader = str
@@ -83,6 +86,11 @@ class Session:
             self._begin()
         for asker in old:
             asker.close()
+
+    @property
+    def reader(self) -> Asker:
+        """The asker that reads data."""
+        return self._reader
 
     def prepare(self) -> None:
         """Import in the background what a look at the data needs, once."""

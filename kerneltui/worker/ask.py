@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from . import dataset_choices, datasets_adapter, kernels_adapter, transformers_adapter, trl_adapter, trl_fields
+from . import (
+    dataset_choices,
+    dataset_scan,
+    datasets_adapter,
+    kernels_adapter,
+    transformers_adapter,
+    trl_adapter,
+    trl_fields,
+)
 from .probe import read_packages
 from .protocol import Handler, serve
 
@@ -10,6 +18,7 @@ from .protocol import Handler, serve
 def main() -> None:
     """Serve every question of the adapters; each imports what it needs at its first question."""
     handlers: dict[str, Handler] = {}
-    for adapter in (dataset_choices, datasets_adapter, kernels_adapter, transformers_adapter, trl_adapter, trl_fields):
+    data = (dataset_choices, dataset_scan, datasets_adapter)
+    for adapter in (*data, kernels_adapter, transformers_adapter, trl_adapter, trl_fields):
         handlers |= adapter.HANDLERS
     serve({**handlers, "packages": read_packages})

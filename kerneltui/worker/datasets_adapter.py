@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .prepared import NotPreparedError, prepare_rows
 from .rewards import missing_columns
+from .tokenized import tokenized
 from .transformers_adapter import hub_cause
 from .trl_adapter import directory
 
@@ -51,14 +51,18 @@ def preview(
     trainer: str,
     cwd: str,
     model: str | None = None,
+    revision: str | None = None,
     rows: int = 20,
     options: dict[str, Any] | None = None,
+    examples: int = 3,
+    download: bool = False,
 ) -> dict[str, Any]:
     """Return the first rows of a data set and what they are; see `kerneltui.facts.dataset.DatasetFacts`.
 
     Each of `sources` has the keys of an entry of TRL's `datasets`: path, name, data_dir, data_files, split, columns; of
     several, which TRL joins, the rows are those that come first in each. `options` are the fields of the trainer's
-    configuration. With a `model` whose tokenizer is on this machine the trainer is asked what it makes of the rows.
+    configuration. With a `model` whose tokenizer is on this machine (or is got there, with `download`) the trainer is
+    asked what it makes of the rows, and the first `examples` are shown token by token.
     Where the data cannot be read the answer is `{"error_type", "error", "status", "part"}` with the exception of the
     library that refused; `part` is the number of the source, from 0, None where they do not go together.
     """
@@ -68,14 +72,14 @@ def preview(
     with directory(cwd):
         try:
             for source in sources:
-                tables.append(_read(source, max(1, rows // len(sources))))  # noqa: PERF401 - how far it came is told
+                tables.append(first_rows(source, max(1, rows // len(sources))))  # noqa: PERF401 - how far it came is told
             table, counted = joined(tables), _count(sources)
         except Exception as error:  # noqa: BLE001 - told apart by type in the front end
             part = len(tables) if len(tables) < len(sources) else None
             return {**refusal(error), "part": part}
         found = [dict(row) for row in table]
         columns = [column_facts(name, found) for name in table.column_names]
-        made = _made(table, trainer, options, model)
+        made = tokenized(table, trainer, options, model, revision=revision, examples=examples, download=download)
     names = {column["name"] for column in columns}
     return {
         "columns": columns,
@@ -88,13 +92,25 @@ def preview(
     }
 
 
-def _read(source: dict[str, Any], rows: int) -> Any:
-    """Return the first rows of a data set, with the features that TRL would see."""
+def first_rows(source: dict[str, Any], rows: int) -> Any:
+    """Return the first rows of a data set, with the features that TRL would see. Raises NoRowsError."""
+    import datasets
+
+    with opened(source, look=True) as stream:
+        found = [dict(row) for row in itertools.islice(stream, rows)]
+    if not found:
+        raise NoRowsError("there is no row")
+    return datasets.Dataset.from_list(found, features=stream.features)
+
+
+@contextlib.contextmanager
+def opened(source: dict[str, Any], *, look: bool = False) -> Iterator[Any]:
+    """Give the rows of a data set as a stream; for a `look` at the first of them it reads no more than these need."""
     import datasets
 
     _refuse_large_list(source)
     unreachable = on_hub(source["path"]) and not hub_has(source["path"])
-    more = {"chunksize": _PIECE} if _is_large_json(source) else {}
+    more = {"chunksize": _PIECE} if look and _is_large_json(source) else {}
     with cache_only() if unreachable else contextlib.nullcontext():
         stream = datasets.load_dataset(
             source["path"],
@@ -109,10 +125,7 @@ def _read(source: dict[str, Any], rows: int) -> Any:
             stream = stream.select_columns(source["columns"])
         if any(f"{kind}(" in str(stream.features) for kind in ("Image", "Audio", "Video")):
             stream = stream.decode(False)  # they stay files
-        found = [dict(row) for row in itertools.islice(stream, rows)]
-    if not found:
-        raise NoRowsError("there is no row")
-    return datasets.Dataset.from_list(found, features=stream.features)
+        yield stream
 
 
 def joined(tables: list[Any]) -> Any:
@@ -120,38 +133,6 @@ def joined(tables: list[Any]) -> Any:
     from datasets import concatenate_datasets
 
     return tables[0] if len(tables) == 1 else concatenate_datasets(tables)
-
-
-def _made(table: Any, trainer: str, options: dict[str, Any], model: str | None) -> dict[str, Any]:
-    """Return what the trainer makes of the rows, or why that cannot be told, and whether there is a chat template."""
-    if model is None:
-        return {"no_tokens": "no model is named"}
-    try:
-        tokenizer = _tokenizer(model)
-    except Exception:  # noqa: BLE001 - many ways not to be here; the model step tells which
-        return {"no_tokens": "the model's tokenizer is not on this machine"}
-    template = {"chat_template": bool(getattr(tokenizer, "chat_template", None))}
-    try:
-        made = prepare_rows(table, trainer, options, tokenizer)
-    except NotPreparedError as why:
-        return {"no_tokens": str(why), **template}
-    if refused := made.get("refused"):
-        where = f"row {refused['row']}: " if refused["row"] else ""
-        return {"refused": refused, "no_tokens": f"{where}{refused['error']}", **template}
-    longest: dict[int, int] = {}
-    for sequence in made["sequences"]:
-        longest[sequence["row"]] = max(longest.get(sequence["row"], 0), sequence["tokens"])
-    return {"tokens": [longest[row] for row in sorted(longest)], "prepared": made, **template}
-
-
-def _tokenizer(model: str) -> Any:
-    from transformers import AutoConfig, AutoTokenizer
-
-    local = Path(model).expanduser()
-    path = str(local) if local.is_dir() else model
-    if "vision_config" in AutoConfig.from_pretrained(path, local_files_only=True).sub_configs:
-        raise NotImplementedError("a model that sees needs a processor, which turns pictures into tokens")
-    return AutoTokenizer.from_pretrained(path, local_files_only=True)
 
 
 def _is_large_json(source: dict[str, Any]) -> bool:

@@ -7,7 +7,6 @@ generate read a prompt alone, with the two calls that `GRPOTrainer._tokenize_pro
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import inspect
 import os
 import tempfile
@@ -16,38 +15,32 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import experimental
+from .sequences import ROW, Made, facts, sequences_of
 
 PREPARING = ("sft", "dpo", "kto", "reward", "orpo", "cpo", "tpo", "gkd", "gold")
 PROMPTED = (
     *("grpo", "rloo", "distillation", "online_dpo", "gmpo", "a2po", "sdft", "sdpo"),
     *("server_distillation", "async_grpo", "async_distillation"),
 )
-# The column that tells rows apart after the trainer has left some out.
-_ROW = "kerneltui_row"
+# Those that cut, or leave out, by `max_length` alone.
+_BY_LENGTH = ("sft", "dpo", "kto", "reward", "tpo")
 # A length that no row has.
 _ENDLESS = 1 << 24
-# Rows that are shown token by token, and how many tokens of each.
-_EXAMPLES, _SHOWN = 3, 400
-
-
-@dataclasses.dataclass
-class Made:
-    """What a trainer made of rows: sequences, None where it packed them, then the lengths of what it packed."""
-
-    sequences: list[dict[str, Any]] | None = None
-    limit: int | None = None
-    packed: list[int] | None = None
+# So many rows come in one batch; more of them in batches of so many, which take less memory.
+_ONE_BATCH, _BATCH = 100, 25
 
 
 class NotPreparedError(Exception):
     """What the rows become cannot be told here; the message says why."""
 
 
-def prepare_rows(dataset: Any, trainer: str, options: dict[str, Any], tokenizer: Any) -> dict[str, Any]:
+def prepare_rows(
+    dataset: Any, trainer: str, options: dict[str, Any], tokenizer: Any, examples: int = 3
+) -> dict[str, Any]:
     """Return the fields of `kerneltui.facts.prepared.Prepared`, or `{"refused": {row, column, error}}`.
 
-    `dataset` holds the rows with their features. Raises NotPreparedError where this trainer or these options cannot be
-    asked here.
+    `dataset` holds the rows with their features; the first `examples` of them are shown token by token. Raises
+    NotPreparedError where this trainer or these options cannot be asked here.
     """
     kwargs = options.get("dataset_kwargs")
     if isinstance(kwargs, dict) and kwargs.get("skip_prepare_dataset"):
@@ -55,21 +48,34 @@ def prepare_rows(dataset: Any, trainer: str, options: dict[str, Any], tokenizer:
     if trainer not in (*PREPARING, *PROMPTED):
         raise NotPreparedError(f"what {trainer} makes of rows is not known here")
     build = _prompts if trainer in PROMPTED else _constructed
-    number = dataset.add_column(_ROW, list(range(1, len(dataset) + 1)))
+    number = dataset.add_column(ROW, list(range(1, len(dataset) + 1)))
 
     def made(rows: Any, **changes: Any) -> Any:
         return build(rows, trainer, {**options, **changes}, tokenizer)
 
     try:
         whole = made(number, max_length=_ENDLESS, packing=False)
-        kept = whole if trainer in PROMPTED else made(number)
+        kept = whole if trainer in PROMPTED else _uncut(whole, trainer, options) or made(number)
     except OSError as error:  # a template that is on the Hub, say
         raise NotPreparedError(f"what the trainer needs is not on this machine: {_text(error)}") from error
     except Exception as error:  # noqa: BLE001 - whatever a trainer raises is what the person must know
         if trainer in PREPARING and (raised := _fails(made, _good_rows(trainer, options, tokenizer))):
             return {"refused": {"row": None, "column": None, "error": _text(raised)}}
         return {"refused": _locate(made, number, error)}
-    return {**_facts(whole, kept, tokenizer), "constructed": trainer in PREPARING}
+    return {
+        **facts(whole, kept, tokenizer, options, examples),
+        "packable": _packed(whole, kept, trainer, options),
+        "constructed": trainer in PREPARING,
+    }
+
+
+def _uncut(whole: Made, trainer: str, options: dict[str, Any]) -> Made | None:
+    """Return what a trainer keeps where it has nothing to cut, None where it must be asked."""
+    limit = options.get("max_length")
+    if trainer not in _BY_LENGTH or options.get("packing") or not isinstance(limit, int):
+        return None
+    short = all(len(sequence["ids"]) < limit for sequence in whole.sequences or ())
+    return Made(whole.sequences, limit) if short else None
 
 
 def _constructed(rows: Any, trainer: str, options: dict[str, Any], tokenizer: Any) -> Made:
@@ -89,14 +95,29 @@ def _constructed(rows: Any, trainer: str, options: dict[str, Any], tokenizer: An
         built = trainer_class(**arguments)
         found = built.train_dataset
         if len(found):
-            next(iter(built.get_train_dataloader()))  # the collator has its say
+            for _ in built.get_train_dataloader():  # the collator has its say
+                pass
         limit = getattr(config, "max_length", None)
-        if _ROW not in found.column_names:
+        if ROW not in found.column_names:
             return Made(None, limit, [len(ids) for ids in found["input_ids"]])
         if not {"labels", "chosen_ids", "completion_ids", "chosen_labels"} & set(found.column_names):
             # The collator makes the tokens, or tells at least which of them count.
-            found = [{_ROW: row[_ROW], **_first(built.data_collator([row]))} for row in found]
-        return Made([sequence for row in found for sequence in _sequences(row)], limit)
+            found = [{ROW: row[ROW], **_first(built.data_collator([row]))} for row in found]
+        return Made([sequence for row in found for sequence in sequences_of(row)], limit)
+
+
+def _packed(whole: Made, kept: Made, trainer: str, options: dict[str, Any]) -> list[int] | None:
+    """Return the lengths of the sequences that TRL's packing would make of these; None where it cannot or does pack."""
+    if kept.packed is not None or not kept.limit or trainer not in PREPARING:
+        return None
+    if "packing" not in inspect.signature(_classes(trainer)[1]).parameters:
+        return None
+    from trl.data_utils import pack_dataset
+
+    rows = _as_dataset([{"input_ids": [0] * len(it["ids"])} for it in whole.sequences or ()])
+    with _quiet():
+        packed = pack_dataset(rows, kept.limit, options.get("packing_strategy") or "bfd")
+    return [len(ids) for ids in packed["input_ids"]]
 
 
 def _first(batch: Any) -> dict[str, Any]:
@@ -113,11 +134,12 @@ def _classes(trainer: str) -> tuple[Any, Any]:
 
 
 def _arguments(config_class: Any, options: dict[str, Any], folder: str, rows: int) -> dict[str, Any]:
-    """Return the arguments of the configuration: the CPU, one batch of all rows, nothing written."""
+    """Return the arguments of the configuration: the CPU, one batch of all rows where they are few, nothing written."""
+    many = rows > _ONE_BATCH
     fixed = {
         "output_dir": folder, "use_cpu": True, "bf16": False, "report_to": "none", "disable_tqdm": True,
-        "per_device_train_batch_size": max(2, rows), "shuffle_dataset": False, "dataloader_pin_memory": False,
-        "gradient_checkpointing": False,
+        "per_device_train_batch_size": _BATCH if many else max(2, rows), "dataloader_drop_last": many,
+        "shuffle_dataset": False, "dataloader_pin_memory": False, "gradient_checkpointing": False,
     }  # fmt: skip
     known = inspect.signature(config_class).parameters
     return {name: value for name, value in {**fixed, **options}.items() if name in known}
@@ -149,63 +171,10 @@ def _prompts(rows: Any, trainer: str, options: dict[str, Any], tokenizer: Any) -
         rendered = tokenizer(text=prompts)
     return Made(
         [
-            {"row": row[_ROW], "name": "prompt", "ids": ids, "loss": None}
+            {"row": row[ROW], "name": "prompt", "ids": ids, "loss": None}
             for row, ids in zip(rows, rendered["input_ids"], strict=True)
         ]
     )
-
-
-def _sequences(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Give the token sequences of a row of a prepared data set: one, or those of the chosen and the rejected answer."""
-    prompt = row.get("prompt_ids") or []
-    for name in ("input_ids", "chosen_ids", "rejected_ids", "completion_ids", "chosen_input_ids", "rejected_input_ids"):
-        if (ids := row.get(name)) is None:
-            continue
-        if (labels := row.get(name.replace("input_ids", "labels"))) is not None and name.endswith("input_ids"):
-            loss = [label != -100 for label in labels]
-        else:
-            loss = [False] * len(prompt) + [True] * len(ids)
-        word = name.removesuffix("_ids").removesuffix("input").rstrip("_") or "text"
-        yield {"row": row[_ROW], "name": word, "ids": [*prompt, *ids], "loss": loss}
-
-
-def _facts(whole: Made, kept: Made, tokenizer: Any) -> dict[str, Any]:
-    sequences = whole.sequences or []
-    left = {sequence["row"] for sequence in (sequences if kept.sequences is None else kept.sequences)}
-    return {
-        "sequences": [_summary(sequence, tokenizer) for sequence in sequences],
-        "dropped": sorted({sequence["row"] for sequence in sequences} - left),
-        "max_length": kept.limit,
-        "packed": kept.packed,
-        "eos": tokenizer.eos_token,
-        "pad": tokenizer.pad_token,
-        "examples": [_example(sequence, tokenizer) for sequence in sequences if sequence["row"] <= _EXAMPLES],
-    }
-
-
-def _summary(sequence: dict[str, Any], tokenizer: Any) -> dict[str, Any]:
-    ids, loss = sequence["ids"], sequence["loss"]
-    return {
-        "row": sequence["row"],
-        "name": sequence["name"],
-        "tokens": len(ids),
-        "loss_tokens": None if loss is None else sum(loss),
-        "has_eos": tokenizer.eos_token_id in ids,
-    }
-
-
-def _example(sequence: dict[str, Any], tokenizer: Any) -> dict[str, Any]:
-    """Return a sequence as pieces of text, each with whether it counts for the loss."""
-    ids = sequence["ids"][:_SHOWN]
-    loss = (sequence["loss"] or [False] * len(ids))[:_SHOWN]
-    borders = [at for at in range(len(ids)) if at == 0 or loss[at] != loss[at - 1]]
-    pieces = [
-        {"text": tokenizer.decode(ids[start:end]), "loss": bool(loss[start])}
-        for start, end in zip(borders, [*borders[1:], len(ids)], strict=True)
-    ]
-    return {
-        "row": sequence["row"], "name": sequence["name"], "pieces": pieces, "cut": len(sequence["ids"]) > _SHOWN,
-    }  # fmt: skip
 
 
 def _locate(made: Callable[..., Made], rows: Any, error: Exception) -> dict[str, Any]:
@@ -218,7 +187,7 @@ def _locate(made: Callable[..., Made], rows: Any, error: Exception) -> dict[str,
     column = None
     if good:
         first, wrong = rows[0], rows[bad - 1]
-        repaired = {name: [first, {**wrong, name: first[name]}] for name in rows.column_names if name != _ROW}
+        repaired = {name: [first, {**wrong, name: first[name]}] for name in rows.column_names if name != ROW}
         works = (name for name, pair in repaired.items() if not _fails(made, _as_dataset(pair, rows.features)))
         column = next(works, None)
     return {"row": bad, "column": column, "error": _text(error)}
@@ -246,7 +215,7 @@ def _good_rows(trainer: str, options: dict[str, Any], tokenizer: Any) -> Any:
     if trainer in ("sft", "gkd", "gold"):
         text = {options.get("dataset_text_field", "text"): "a"}
         row = {"messages": user + answer} if tokenizer.chat_template else text
-    return _as_dataset([{**row, _ROW: number} for number in (1, 2)])
+    return _as_dataset([{**row, ROW: number} for number in (1, 2)])
 
 
 def _as_dataset(rows: list[dict[str, Any]], features: Any = None) -> Any:

@@ -17,6 +17,8 @@ from kerneltui import demo
 from kerneltui.errors import KerneltuiError, UsageError
 from kerneltui.facts.choices import read_choices
 from kerneltui.facts.dataset import DatasetFacts, read_dataset
+from kerneltui.facts.scan import Scan, scan_data
+from kerneltui.facts.totals import totals
 from kerneltui.interpreter import Asker, find_interpreter
 from kerneltui.plan.sources import data_values
 from tests.hub.server import LoopbackHub
@@ -166,7 +168,37 @@ def test_what_the_trainer_makes_of_the_rows(asker: Asker, tmp_path: Path) -> Non
     packed = _read(asker, str(demo.data_path("sft")), tmp_path, **{**options, "packing": True, "max_length": 64})
     assert packed.prepared is not None and packed.prepared.packed is not None
     assert sum(packed.prepared.packed) == sum(found.lengths)
-    assert packed.prepared.density == sum(found.lengths) / (64 * len(packed.prepared.packed))
+    assert found.packable is not None and sum(found.packable) == totals(found).tokens, "what packing would keep"
+    # Cut at the limit, and what the collator would fill up.
+    long = next(example for example in found.examples if example.length > 24)
+    assert [sum(piece.count for piece in long.pieces if piece.kept is kept) for kept in (True, False)] == [
+        24, long.length - 24,
+    ]  # fmt: skip
+    tokens = [token for piece in first.pieces for token in piece.tokens]
+    assert "".join(tokens) == "".join(piece.text for piece in first.pieces)
+
+
+def test_a_scan_reads_every_row_and_can_be_stopped(asker: Asker, tmp_path: Path) -> None:
+    rows = [{"prompt": "2+2?", "completion": "4 " * number} for number in range(1, 26)]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    values = {
+        "datasets": [{"path": "json", "data_files": "rows.jsonl"}],
+        "model_name_or_path": str(demo.model_path()), "max_length": 20,
+    }  # fmt: skip
+    seen: list[Scan] = []
+    found = scan_data(asker, values, tmp_path, "sft", on_scan=seen.append)
+    looked = read_dataset(asker, values, tmp_path, "sft", rows=25).prepared
+    assert looked is not None
+    assert (found.totals, found.done, found.refused) == (totals(looked), True, None)
+    assert found.totals.cut > 0
+    assert scan_data(asker, values, tmp_path, "sft", stop=lambda: True) == Scan()
+    path.write_text(path.read_text() + json.dumps({"prompt": "2+2?", "completion": None}) + "\n")
+    refused = scan_data(asker, values, tmp_path, "sft").refused
+    assert refused is not None
+    assert (refused.row, refused.column) == (26, "completion")
+    with pytest.raises(KerneltuiError, match="it would take whole splits"):
+        scan_data(asker, {**values, "datasets": [{"path": "json", "split": "train[:3]"}]}, tmp_path, "sft")
 
 
 def test_a_template_that_is_not_here_is_no_fault_of_the_rows(asker: Asker, tmp_path: Path) -> None:

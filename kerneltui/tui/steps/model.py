@@ -17,6 +17,8 @@ from kerneltui.facts.dataset import DatasetFacts, dataset_name
 from kerneltui.facts.model import ModelFacts
 from kerneltui.plan.sources import data_values
 from kerneltui.text import plain_line
+from kerneltui.tui.keys import MODEL_STEP, bindings
+from kerneltui.tui.screens.data import DataChange, DataScreen
 from kerneltui.tui.steps.step import Step, WizardState
 from kerneltui.tui.widgets.lines import Note
 from kerneltui.tui.widgets.plan_card import plan_values, short
@@ -32,6 +34,9 @@ class ModelStep(Step):
         " server. Enter reads what you typed, and goes on when both lines are read; tab changes the line. Letters go"
         " into the lines here: ctrl+f applies a fix, f1 shows this help."
     )
+
+    KEYS = MODEL_STEP
+    BINDINGS = bindings(MODEL_STEP)
 
     def __init__(self) -> None:
         super().__init__(id="step-model")
@@ -96,6 +101,22 @@ class ModelStep(Step):
             self.post_message(self.Chosen())
         elif self._state:
             self._choose(self._state, model, data)
+
+    def action_data(self) -> None:
+        """Show the rows of the plan's data; what is changed there is taken into the plan."""
+        state = self._state
+        values = plan_values(state) if state else {}
+        if state is None or not dataset_name(values):
+            self.notify("Name the data first, and Enter.", markup=False)
+            return
+        if state.situation and state.situation.plan == state.plan:
+            values = state.situation.settings.values
+        self.session.use(state.plan.environment)
+        self.app.push_screen(DataScreen(values, Path(state.plan.cwd), state.plan.trainer), self._data_changed)
+
+    def _data_changed(self, change: DataChange | None) -> None:
+        if change is not None:
+            self.post_message(self.Chosen(values=change.values, remove=change.remove, onward=False))
 
     def _fill(self, state: WizardState) -> None:
         """Show the plan's answers, else the recommended ones, once these are known; lines typed in stay as they are."""
