@@ -20,7 +20,7 @@ from .protocol import serve
 from .trl_adapter import directory
 
 # What transformers reads of a model's repository: nothing in folders, and of the weights one kind.
-_CONFIGURATION = (".json", ".txt", ".model", ".jinja", ".tiktoken", ".py")
+CONFIGURATION = (".json", ".txt", ".model", ".jinja", ".tiktoken", ".py")
 _WEIGHTS = (".safetensors", ".bin")
 # Seconds between two looks at how much has come.
 _LOOK = 0.5
@@ -92,7 +92,7 @@ def _files(part: dict[str, Any]) -> tuple[str, dict[str, int]]:
 def _of_model(files: dict[str, int]) -> dict[str, int]:
     """Return the files of a model that transformers reads; weights in the first kind that is there."""
     kind = next((kind for kind in _WEIGHTS if any(name.endswith(kind) for name in files)), "")
-    wanted = (*_CONFIGURATION, kind) if kind else _CONFIGURATION
+    wanted = (*CONFIGURATION, kind) if kind else CONFIGURATION
     other = tuple(f"{end}.index.json" for end in _WEIGHTS if end != kind)
     return {name: size for name, size in files.items() if name.endswith(wanted) and not name.endswith(other)}
 
