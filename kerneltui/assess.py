@@ -125,7 +125,7 @@ def _differing(server: Server, asker: Asker) -> dict[str, tuple[str, str]]:
 
 def assess(situation: Situation) -> Assessment:
     """Return the findings on a situation, blocks first, and what will run."""
-    return Assessment(findings=rules.judge(situation), will_run=_will_run(situation))
+    return Assessment(findings=rules.judge(situation), will_run=what_will_run(situation))
 
 
 def _model(plan: Plan, settings: Settings, asker: Asker, elsewhere: bool) -> tuple[ModelFacts | None, dict[str, str]]:
@@ -228,7 +228,8 @@ def _similar(hub: Hub, repository: str) -> str | None:
     return None
 
 
-def _will_run(situation: Situation) -> WillRun:
+def what_will_run(situation: Situation) -> WillRun:
+    """Return what a situation's run will really use: its attention with the kernel behind it, dtype, packages."""
     choice, build = situation.attention, situation.build
     return WillRun(
         trainer=situation.plan.trainer,

@@ -137,7 +137,8 @@ class Rehearsal(Trial, frozen=True, kw_only=True):
     """Some steps of the plan's own trainer on a shrunken model of its class, with random weights.
 
     `attention` is what the model used, read back from it; `losses` and `gradient_norms` one for each step, None where
-    not finite. `processes` is how many took part, `planned` how many the plan starts.
+    not finite. `processes` is how many took part, `planned` how many the plan starts. `changed` are the plan's fields
+    that were set to another value, `untried` what of the plan was left out, in words.
     """
 
     device: str
@@ -152,6 +153,8 @@ class Rehearsal(Trial, frozen=True, kw_only=True):
     processes: int = 1
     planned: int = 1
     checks: tuple[Check, ...] = ()
+    changed: dict[str, Any] = {}
+    untried: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:

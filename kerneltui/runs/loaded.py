@@ -25,10 +25,17 @@ class Alert(Record):
 
 def alerts_of(record: RunRecord, begin: dict[str, Any]) -> list[Alert]:
     """Return where a `train_begin` event differs from `run.json`; what one of them cannot tell is no difference."""
-    promised, used = record.will_run.attention, begin.get("attention")
-    # Without the libraries' own tables the promise repeats what was asked; what a native name becomes is not known.
-    guessed = record.server.libraries is None and "/" not in promised.implementation
-    if not isinstance(used, str) or guessed:
+    return differences(record.will_run.attention, begin, guessed=record.server.libraries is None)
+
+
+def differences(promised: Attention, begin: dict[str, Any], *, guessed: bool = False) -> list[Alert]:
+    """Return where a `train_begin` event differs from what was promised.
+
+    `guessed` tells that it was promised without the libraries' own tables: then it repeats what was asked, and what a
+    native name becomes is not known.
+    """
+    used = begin.get("attention")
+    if not isinstance(used, str) or (guessed and "/" not in promised.implementation):
         return []
     if not _same_name(promised.implementation, used):
         return [_other_attention(promised, used)]

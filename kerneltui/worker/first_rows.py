@@ -31,7 +31,7 @@ def _decoded(features: Any) -> Any:
     """Return the types of columns as training reads them: for a look, pictures and sounds are left as files."""
     found = features.copy()
     for feature in found.values():
-        for kind in (feature, getattr(feature, "feature", None)):
+        for kind in filter(None, (feature, getattr(feature, "feature", None))):
             if getattr(kind, "decode", None) is False:
                 kind.decode = True
     return found

@@ -47,7 +47,7 @@ def ways(config: Any) -> Iterator[Any]:
             _tell_others(config, narrow)
         try:
             yield again(narrow)
-        except Exception:  # noqa: BLE001, S112, PERF203 - a class that refuses these widths, in whatever way
+        except Exception:  # noqa: BLE001 - a class that refuses these widths, in whatever way
             continue
 
 

@@ -145,7 +145,7 @@ def _example(source: Path, config: Any) -> dict[str, Any]:
     if len(getattr(config, "sub_configs", {})) > 1:
         try:
             return _picture(source)
-        except Exception:  # noqa: BLE001, S110 - no processor, no template, no pillow: then text alone
+        except Exception:  # noqa: BLE001 - no processor, no template, no pillow: then text alone
             pass
     return {"input_ids": torch.arange(5, 21)[None] % config.get_text_config().vocab_size}
 

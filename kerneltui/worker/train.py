@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from . import experimental
 from .record import Record, describe
+from .remarks import note_warnings
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -29,6 +30,8 @@ def main() -> None:
         int(os.environ.get("RANK", "0")),
     )
     record.event("process_start", trainer=trainer, pid=os.getpid())
+    if record.rank == 0:
+        note_warnings(record)
     try:
         recorder = _install(record)
         if any(word.startswith("--resume_from_checkpoint") for word in arguments):

@@ -1,0 +1,252 @@
+"""The rehearsal: the training program of a real run, on small models of the same class and the first rows of the data.
+
+The command is that of a run (`runs.launch.training_command`); what differs is in `rehearsal_plan`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kerneltui.advice.situation import Situation
+from kerneltui.errors import KerneltuiError, WorkerAnswerError
+from kerneltui.facts.proof import Rehearsal
+from kerneltui.interpreter import ProgressCallback, Worker
+from kerneltui.paths import write_atomically
+from kerneltui.prove.rehearsal_plan import (
+    Source,
+    changes_of,
+    kept_flags,
+    models_of,
+    processes_of,
+    rehearsed_config,
+    rehearsed_flags,
+    rows_of,
+    sources_of,
+    steps_of,
+    untried,
+)
+from kerneltui.prove.rehearsal_result import Heard, judged
+from kerneltui.runs.directory import Command, RunDirectory
+from kerneltui.runs.journal import open_log
+from kerneltui.runs.launch import training_command
+from kerneltui.runs.processes import end_processes
+from kerneltui.text import now
+
+LIMIT = 300.0
+"""Seconds that a rehearsal may take: importing TRL from a slow disk is most of it."""
+
+# Seconds between looks at the training process, and those that ranks may take to end after their training has.
+_TICK, _GRACE = 0.1, 5.0
+# What is not read for a look: it would be read as a whole.
+_TOO_MUCH = ("TooLargeError", "NotImplementedError")
+
+
+class Rehearsing:
+    """One rehearsal. `cancel` may be called from any thread: `run` then ends its processes and raises."""
+
+    def __init__(self, situation: Situation, python: Path, *, limit: float = LIMIT) -> None:
+        self.situation = situation
+        self.python = python
+        self._deadline = time.monotonic() + limit
+        self._limit = limit
+        self._cancelled = threading.Event()
+        self._worker: Worker | None = None
+
+    def cancel(self) -> None:
+        """End it; what was being made is left."""
+        self._cancelled.set()
+        if worker := self._worker:
+            worker.kill()
+
+    def run(self, on_progress: ProgressCallback | None = None) -> Rehearsal:
+        """Make the rehearsal and return what came of it; `on_progress` gets what is being done, in words.
+
+        Raises KerneltuiError where it cannot be made: no small model, no way to the Hub, no room, another machine.
+        """
+        tell = on_progress or (lambda text: None)
+        _check(self.situation)
+        begun = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="kerneltui-rehearsal-", ignore_cleanup_errors=True) as folder:
+            place = Path(folder)
+            models, words = self._models(place, tell)
+            data, sources = self._data(place, tell)
+            run = RunDirectory(place / "run")
+            command = self._command(run, models, data, sources)
+            tell("starting the trainer")
+            heard = Heard(run, steps_of(self.situation), tell)
+            code, hung = self._train(run, command, heard)
+            made = judged(self.situation, run, heard, code, hung=self._limit if hung else None)
+        return msgspec.structs.replace(
+            made,
+            time=now(),
+            seconds=round(time.monotonic() - begun, 1),
+            model=words,
+            changed=changes_of(self.situation),
+            untried=tuple(untried(self.situation)),
+        )
+
+    def _models(self, place: Path, tell: ProgressCallback) -> tuple[dict[str, str], str | None]:
+        """Return the small model of each field that names one, and what the trained one is, in words."""
+        made: dict[tuple[str, str | None], tuple[str, dict[str, Any]]] = {}
+        found: dict[str, str] = {}
+        for number, named in enumerate(models_of(self.situation)):
+            tell(f"making a small {named.path}")
+            if (named.path, named.revision) not in made:
+                folder = str(place / f"model-{number}")
+                more = {
+                    "revision": named.revision,
+                    "trust_remote_code": bool(self.situation.settings.get("trust_remote_code")),
+                }
+                made[named.path, named.revision] = (
+                    folder,
+                    self._ask("shrink.model", path=named.path, folder=folder, **more),
+                )
+            found[named.field] = made[named.path, named.revision][0]
+        answers = [answer for folder, answer in made.values() if folder == found.get("model_name_or_path")]
+        return found, _in_words(answers[0]) if answers else None
+
+    def _data(self, place: Path, tell: ProgressCallback) -> tuple[Path | None, list[Source]]:
+        """Return where the first rows are; None where the libraries refuse the data, as they then do in training."""
+        sources = sources_of(self.situation)
+        if not sources:
+            return None, []
+        tell("taking the first rows of the data")
+        wanted = [{**source.entry, "file": source.file} for source in sources]
+        try:
+            self._ask("shrink.rows", sources=wanted, rows=rows_of(self.situation), folder=str(place / "rows"))
+        except WorkerAnswerError as error:
+            if error.type_name in _TOO_MUCH:
+                raise
+            return None, sources
+        finally:
+            self._close()
+        return place / "rows", sources
+
+    def _ask(self, question: str, **arguments: Any) -> Any:
+        if self._worker is None:
+            cwd = Path(self.situation.plan.cwd)
+            environment = {
+                **self.situation.plan.environment,
+                "CUDA_VISIBLE_DEVICES": "",
+                "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+            }
+            self._worker = Worker(self.python, "shrink", environment=environment, cwd=cwd if cwd.is_dir() else None)
+        if self._cancelled.is_set():
+            self._close()
+            raise _ended()
+        timeout = max(1.0, self._deadline - time.monotonic())
+        try:
+            return self._worker.ask(question, timeout=timeout, cwd=self.situation.plan.cwd, **arguments)
+        except KerneltuiError:
+            if question != "shrink.rows":
+                self._close()
+            if self._cancelled.is_set():
+                raise _ended() from None
+            raise
+
+    def _close(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.kill()
+            worker.close()
+
+    def _command(self, run: RunDirectory, models: dict[str, str], data: Path | None, sources: list[Source]) -> Command:
+        """Write the configuration of the rehearsal, and return the command that a run of it would have."""
+        situation, settings = self.situation, self.situation.settings
+        config = rehearsed_config(situation, models, data, sources)
+        run.attempt(1).mkdir(parents=True)
+        write_atomically(run.attempt(1) / "config.yaml", config.encode("utf-8"))
+        ranks = ("--num_processes", str(processes_of(situation)), "--main_process_port", "0")
+        machines = ("--num_machines", "1", "--machine_rank", "0") if settings.machines > 1 else ()
+        changed = msgspec.structs.replace(
+            situation,
+            plan=msgspec.structs.replace(situation.plan, config=config),
+            settings=msgspec.structs.replace(
+                settings,
+                script_flags=kept_flags(situation),
+                launch_arguments=(*settings.launch_arguments, *(ranks if situation.processes > 1 else ()), *machines),
+            ),
+        )
+        flags = rehearsed_flags(situation, models, data, run.path / "output")
+        command = training_command(run, 1, changed, self.python, extra_flags=flags)
+        # What `datasets` makes of the first rows is of no use afterwards.
+        environment = {**command.environment, "HF_DATASETS_CACHE": str(run.path / "datasets")}
+        return msgspec.structs.replace(command, environment=environment)
+
+    def _train(self, run: RunDirectory, command: Command, heard: Heard) -> tuple[int | None, bool]:
+        """Run the command; return its exit code (None where its end was not awaited) and whether it ran out of time."""
+        with _running(run, command) as process:
+            over: float | None = None
+            while process.poll() is None:
+                heard.listen()
+                over = over or (time.monotonic() if heard.over else None)
+                if self._cancelled.is_set():
+                    raise _ended()
+                if time.monotonic() > self._deadline:
+                    return None, True
+                if over and time.monotonic() > over + _GRACE:  # a rank may hang when it takes down its connection
+                    return None, False
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=_TICK)
+            heard.listen()
+            return process.returncode, False
+
+
+@contextlib.contextmanager
+def _running(run: RunDirectory, command: Command) -> Iterator[subprocess.Popen[bytes]]:
+    """Have the command running, its output in the attempt's log; in the end none of its processes lives."""
+    import os
+
+    with open_log(run.output(1)) as output:
+        try:
+            process = subprocess.Popen(
+                command.argv,
+                cwd=command.cwd,
+                env={**os.environ, **command.environment},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise KerneltuiError(f"Cannot start {command.argv[0]}", error.strerror or str(error)) from error
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            end_processes(run.path, grace=2.0)
+        process.wait()
+
+
+def rehearse(
+    situation: Situation, python: Path, *, on_progress: ProgressCallback | None = None, limit: float = LIMIT
+) -> Rehearsal:
+    """Return what came of a rehearsal; raises as `Rehearsing.run`."""
+    return Rehearsing(situation, python, limit=limit).run(on_progress)
+
+
+def _check(situation: Situation) -> None:
+    if situation.elsewhere:
+        raise KerneltuiError(
+            "No rehearsal of a plan for another machine", "It is known by its report alone.", "Rehearse it there."
+        )
+
+
+def _ended() -> KerneltuiError:
+    return KerneltuiError("The rehearsal was cancelled", hint="`kerneltui prove` makes it again.")
+
+
+def _in_words(answer: dict[str, Any]) -> str:
+    layers, kinds = answer["layers"], answer["kinds"]
+    several = f" of {kinds} kinds" if kinds > 1 else ""
+    without = f", without {', '.join(answer['left_out'])}" if answer["left_out"] else ""
+    return f"{answer['kind']}, {layers} layers{several}, {answer['parameters'] / 1e6:.1f} M random weights{without}"
