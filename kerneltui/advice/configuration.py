@@ -32,11 +32,12 @@ def _finding(situation: Situation, error: ConfigError) -> Finding:
         why=rest.strip() or f"TRL refuses this configuration ({error.type}) before it loads anything.",
         origin="asked",
         source=situation.cite_answer("trl", f"the configuration class of {situation.plan.trainer}"),
-        fixes=_fixes(situation, message),
+        fixes=fixes_for(situation, message),
     )
 
 
-def _fixes(situation: Situation, message: str) -> tuple[Fix, ...]:
+def fixes_for(situation: Situation, message: str) -> tuple[Fix, ...]:
+    """Return what mends the refusal that a message of TRL words, the best first; nothing where that is not known."""
     if found := _GENERATION.search(message):
         return _whole_groups(situation, int(found[1]))
     if found := _GLOBAL.search(message):

@@ -6,6 +6,7 @@ The command is that of a run (`runs.launch.training_command`); what differs is i
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import tempfile
 import threading
@@ -46,6 +47,8 @@ LIMIT = 300.0
 
 # Seconds between looks at the training process, and those that ranks may take to end after their training has.
 _TICK, _GRACE = 0.1, 5.0
+# The variable that tells the launcher so (worker/launch.py).
+_BOUND = "KERNELTUI_BOUND"
 # What is not read for a look: it would be read as a whole.
 _TOO_MUCH = ("TooLargeError", "NotImplementedError")
 
@@ -179,7 +182,7 @@ class Rehearsing:
         flags = rehearsed_flags(situation, models, data, run.path / "output")
         command = training_command(run, 1, changed, self.python, extra_flags=flags)
         # What `datasets` makes of the first rows is of no use afterwards.
-        environment = {**command.environment, "HF_DATASETS_CACHE": str(run.path / "datasets")}
+        environment = {**command.environment, "HF_DATASETS_CACHE": str(run.path / "datasets"), _BOUND: "1"}
         return msgspec.structs.replace(command, environment=environment)
 
     def _train(self, run: RunDirectory, command: Command, heard: Heard) -> tuple[int | None, bool]:
@@ -204,15 +207,13 @@ class Rehearsing:
 @contextlib.contextmanager
 def _running(run: RunDirectory, command: Command) -> Iterator[subprocess.Popen[bytes]]:
     """Have the command running, its output in the attempt's log; in the end none of its processes lives."""
-    import os
-
     with open_log(run.output(1)) as output:
         try:
             process = subprocess.Popen(
                 command.argv,
                 cwd=command.cwd,
                 env={**os.environ, **command.environment},
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # with its end the processes end, also where this one is killed
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -224,7 +225,7 @@ def _running(run: RunDirectory, command: Command) -> Iterator[subprocess.Popen[b
     finally:
         if process.poll() is None:
             end_processes(run.path, grace=2.0)
-        process.wait()
+        process.communicate()
 
 
 def rehearse(

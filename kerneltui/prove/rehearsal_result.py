@@ -158,7 +158,8 @@ def pointed_field(situation: Situation, message: str) -> str | None:
     """Return the field of the plan that a message names, the one that the person set before others."""
     values, given = situation.settings.values, set(situation.settings.given)
     words = [word for word in re.findall(r"[A-Za-z_]\w+", message) if word in values]
-    quoted = set(re.findall(r"[`'\"]-*([A-Za-z_]\w*)", message))
+    # In quotes, or as a flag.
+    quoted = set(re.findall(r"(?:[`'\"]|--)([A-Za-z_]\w*)", message))
     named = [word for word in words if word in quoted or (word not in _COMMON and ("_" in word or word in given))]
     return next((word for word in named if word in given), named[0] if named else None)
 

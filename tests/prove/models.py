@@ -1,4 +1,4 @@
-"""Models as their configurations describe them, at the shapes of real ones, with the demo's tokenizer and no weights."""
+"""Models as their configurations describe them, at the shapes of real ones, the demo's tokenizer, no weights."""
 
 from __future__ import annotations
 
