@@ -20,7 +20,7 @@ import msgspec
 from kerneltui.advice.situation import Situation
 from kerneltui.errors import KerneltuiError, WorkerAnswerError
 from kerneltui.facts.proof import Rehearsal
-from kerneltui.interpreter import ProgressCallback, Worker
+from kerneltui.interpreter import Asker, ProgressCallback
 from kerneltui.paths import write_atomically
 from kerneltui.prove.rehearsal_plan import (
     Source,
@@ -56,19 +56,17 @@ _TOO_MUCH = ("TooLargeError", "NotImplementedError")
 class Rehearsing:
     """One rehearsal. `cancel` may be called from any thread: `run` then ends its processes and raises."""
 
-    def __init__(self, situation: Situation, python: Path, *, limit: float = LIMIT) -> None:
+    def __init__(self, situation: Situation, python: Path, asker: Asker, *, limit: float = LIMIT) -> None:
         self.situation = situation
         self.python = python
+        self._asker = asker
         self._deadline = time.monotonic() + limit
         self._limit = limit
         self._cancelled = threading.Event()
-        self._worker: Worker | None = None
 
     def cancel(self) -> None:
-        """End it; what was being made is left."""
+        """End it: at once while it trains, after the present question to the asker before that."""
         self._cancelled.set()
-        if worker := self._worker:
-            worker.kill()
 
     def run(self, on_progress: ProgressCallback | None = None) -> Rehearsal:
         """Make the rehearsal and return what came of it; `on_progress` gets what is being done, in words.
@@ -130,37 +128,13 @@ class Rehearsing:
             if error.type_name in _TOO_MUCH:
                 raise
             return None, sources
-        finally:
-            self._close()
         return place / "rows", sources
 
     def _ask(self, question: str, **arguments: Any) -> Any:
-        if self._worker is None:
-            cwd = Path(self.situation.plan.cwd)
-            environment = {
-                **self.situation.plan.environment,
-                "CUDA_VISIBLE_DEVICES": "",
-                "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-            }
-            self._worker = Worker(self.python, "shrink", environment=environment, cwd=cwd if cwd.is_dir() else None)
         if self._cancelled.is_set():
-            self._close()
             raise _ended()
         timeout = max(1.0, self._deadline - time.monotonic())
-        try:
-            return self._worker.ask(question, timeout=timeout, cwd=self.situation.plan.cwd, **arguments)
-        except KerneltuiError:
-            if question != "shrink.rows":
-                self._close()
-            if self._cancelled.is_set():
-                raise _ended() from None
-            raise
-
-    def _close(self) -> None:
-        worker, self._worker = self._worker, None
-        if worker is not None:
-            worker.kill()
-            worker.close()
+        return self._asker.ask(question, timeout=timeout, cwd=self.situation.plan.cwd, **arguments)
 
     def _command(self, run: RunDirectory, models: dict[str, str], data: Path | None, sources: list[Source]) -> Command:
         """Write the configuration of the rehearsal, and return the command that a run of it would have."""
@@ -229,10 +203,15 @@ def _running(run: RunDirectory, command: Command) -> Iterator[subprocess.Popen[b
 
 
 def rehearse(
-    situation: Situation, python: Path, *, on_progress: ProgressCallback | None = None, limit: float = LIMIT
+    situation: Situation,
+    python: Path,
+    asker: Asker,
+    *,
+    on_progress: ProgressCallback | None = None,
+    limit: float = LIMIT,
 ) -> Rehearsal:
     """Return what came of a rehearsal; raises as `Rehearsing.run`."""
-    return Rehearsing(situation, python, limit=limit).run(on_progress)
+    return Rehearsing(situation, python, asker, limit=limit).run(on_progress)
 
 
 def _check(situation: Situation) -> None:

@@ -7,6 +7,7 @@ from . import (
     dataset_scan,
     datasets_adapter,
     kernels_adapter,
+    shrink,
     transformers_adapter,
     trl_adapter,
     trl_fields,
@@ -19,6 +20,6 @@ def main() -> None:
     """Serve every question of the adapters; each imports what it needs at its first question."""
     handlers: dict[str, Handler] = {}
     data = (dataset_choices, dataset_scan, datasets_adapter)
-    for adapter in (*data, kernels_adapter, transformers_adapter, trl_adapter, trl_fields):
+    for adapter in (*data, kernels_adapter, shrink, transformers_adapter, trl_adapter, trl_fields):
         handlers |= adapter.HANDLERS
     serve({**handlers, "packages": read_packages})

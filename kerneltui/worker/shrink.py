@@ -1,7 +1,6 @@
 """A small copy of what a plan names, for its rehearsal: models of the same class with random weights, first rows.
 
-Runs in a process of its own, on the CPU. Of a model on the Hub the configuration and the tokenizer are fetched, and no
-weights.
+Of a model on the Hub the configuration and the tokenizer are fetched, and no weights.
 """
 
 from __future__ import annotations
@@ -15,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from .fetch import CONFIGURATION
-from .first_rows import first_rows
 from .narrowed import attention_shapes, ways
-from .protocol import serve
+from .rows_file import write_rows
 from .shortened import again, depth_name, shorten
 from .trl_adapter import directory
 
@@ -169,6 +167,4 @@ def _name_as_before(path: Path, architectures: list[str]) -> None:
     path.write_text(json.dumps(config, indent=2), encoding="utf-8")
 
 
-def main() -> None:
-    """Answer the questions of `kerneltui.prove.rehearsal`."""
-    serve({"shrink.model": shrink, "shrink.rows": first_rows})
+HANDLERS = {"shrink.model": shrink, "shrink.rows": write_rows}

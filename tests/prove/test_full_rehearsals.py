@@ -63,7 +63,7 @@ def test_every_trainer_is_rehearsed_with_a_kernel(trainer: str, asker: Asker, tm
         given["teacher_model_name_or_path"] = str(write_model(tmp_path / "teacher", "LlamaForCausalLM"))
     if trainer == "grpo":
         given["reward_model_name_or_path"] = str(write_model(tmp_path / "reward", "LlamaForCausalLM"))
-    made = rehearse(plan_on_the_cpu(asker, tmp_path, trainer, model, **given), PYTHON)
+    made = rehearse(plan_on_the_cpu(asker, tmp_path, trainer, model, **given), PYTHON, asker)
     assert made.passed, (made.ending, made.tail)
     assert made.attention == demo.ATTENTION
     assert [kernel["name"] for kernel in made.kernels] == ["demo-attention"]
@@ -75,7 +75,7 @@ def test_every_trainer_is_rehearsed_with_a_kernel(trainer: str, asker: Asker, tm
 def test_sft_is_rehearsed_on_a_model_of_every_class(kind: str, asker: Asker, tmp_path: Path) -> None:
     model = write_model(tmp_path / "model", kind)
     packing = kind not in NOT_PACKED
-    made = rehearse(plan_on_the_cpu(asker, tmp_path, "sft", model, packing=packing, max_length=64), PYTHON)
+    made = rehearse(plan_on_the_cpu(asker, tmp_path, "sft", model, packing=packing, max_length=64), PYTHON, asker)
     assert made.passed, (made.ending, made.tail)
     eager = kind in ("Gemma2ForCausalLM", "GptOssForCausalLM", "Mamba2ForCausalLM")
     assert made.attention == ("eager" if eager else "sdpa")
@@ -86,7 +86,7 @@ def test_two_ranks_stand_for_all_that_a_plan_starts(asker: Asker, tmp_path: Path
     model = write_model(tmp_path / "model", "Qwen3ForCausalLM")
     plan = plan_on_the_cpu(asker, tmp_path, "sft", model, "--multi_gpu", "--num_processes", "4", max_length=64)
     assert plan.processes == 4
-    made = rehearse(plan, PYTHON)
+    made = rehearse(plan, PYTHON, asker)
     assert made.passed, (made.ending, made.tail)
     assert (made.processes, made.planned) == (2, 4)
     assert {check.name: check.outcome for check in made.checks}["processes"] == "passed"
@@ -97,8 +97,8 @@ def test_an_evaluation_is_rehearsed_too(asker: Asker, tmp_path: Path) -> None:
     """What TRL would meet at the first evaluation only, hours after the start."""
     model = write_model(tmp_path / "model", "LlamaForCausalLM")
     plan = plan_on_the_cpu(asker, tmp_path, "sft", model, eval_strategy="steps", eval_steps=500, test_split_size=0.25)
-    made = rehearse(plan, PYTHON)
+    made = rehearse(plan, PYTHON, asker)
     assert made.passed, (made.ending, made.tail)
     without = plan_on_the_cpu(asker, tmp_path, "sft", model, eval_strategy="steps", eval_steps=500)
-    refused = rehearse(without, PYTHON)
+    refused = rehearse(without, PYTHON, asker)
     assert refused.raised and (refused.raised.type, refused.raised.message) == ("KeyError", "'test'")

@@ -101,7 +101,7 @@ def test_the_rehearsal_alone_finds_what_the_trainer_refuses(name: str, asker: As
     model = write_model(tmp_path / "model", case.model)
     plan = plan_on_the_cpu(asker, tmp_path, case.trainer, model, *case.flags, **case.given)
     assert is_blocked(judge(plan)) or not case.blocked
-    made = rehearse(plan, PYTHON)
+    made = rehearse(plan, PYTHON, asker)
     assert not made.passed
     (finding,) = findings_of(plan, made)
     assert (finding.severity, finding.origin) == ("block", "observed")

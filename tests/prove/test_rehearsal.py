@@ -11,7 +11,7 @@ import pytest
 
 from kerneltui.errors import KerneltuiError
 from kerneltui.facts.proof import Rehearsal
-from kerneltui.interpreter import worker_command
+from kerneltui.interpreter import Asker, worker_command
 from kerneltui.prove.rehearsal import _BOUND, Rehearsing, rehearse
 from kerneltui.records import from_json, to_json
 from kerneltui.runs.processes import MARK, end_processes, processes_of
@@ -29,7 +29,8 @@ def test_a_plan_is_rehearsed_on_a_small_model_of_its_class(tmp_path: Path) -> No
         attn_implementation="sdpa", gradient_checkpointing=False,
     )  # fmt: skip
     told: list[str] = []
-    made = rehearse(plan, PYTHON, on_progress=told.append)
+    with Asker(PYTHON) as asker:
+        made = rehearse(plan, PYTHON, asker, on_progress=told.append)
     assert made.passed, (made.ending, made.tail)
     assert made.model == "Gemma3ForCausalLM, 2 layers of 2 kinds, 0.4 M random weights"
     assert (made.steps, made.attention, made.device, made.processes) == (2, "sdpa", "cpu", 1)
@@ -46,7 +47,8 @@ def test_a_plan_is_rehearsed_on_a_small_model_of_its_class(tmp_path: Path) -> No
 
 
 def test_a_rehearsal_that_was_cancelled_makes_nothing(tmp_path: Path) -> None:
-    rehearsing = Rehearsing(on_the_cpu(cwd=tmp_path), PYTHON)
+    asker = Asker(PYTHON)
+    rehearsing = Rehearsing(on_the_cpu(cwd=tmp_path), PYTHON, asker)
     told: list[str] = []
 
     def cancel_at_once(text: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kerneltui.interpreter import Worker
+from kerneltui.interpreter import Asker
 from tests.prove.models import CONFIGS, write_model
 
 # What a class has of layers when it is small, and how many kinds of them there are.
@@ -35,21 +35,21 @@ pytestmark = pytest.mark.full
 
 
 @pytest.fixture(scope="module")
-def worker() -> Iterator[Worker]:
-    with Worker(Path(sys.executable), "shrink") as process:
+def asker() -> Iterator[Asker]:
+    with Asker(Path(sys.executable)) as process:
         yield process
 
 
-def _shrink(worker: Worker, source: Path, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    answer = worker.ask("shrink.model", timeout=300, path=str(source), cwd="/", folder=str(folder))
+def _shrink(asker: Asker, source: Path, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    answer = asker.ask("shrink.model", timeout=300, path=str(source), cwd="/", folder=str(folder))
     return answer, json.loads((folder / "config.json").read_text())
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_a_small_model_has_every_kind_of_layer_and_the_shapes_of_the_attention(
-    kind: str, worker: Worker, tmp_path: Path
+    kind: str, asker: Asker, tmp_path: Path
 ) -> None:
-    answer, config = _shrink(worker, write_model(tmp_path / "real", kind), tmp_path / "small")
+    answer, config = _shrink(asker, write_model(tmp_path / "real", kind), tmp_path / "small")
     assert (answer["kind"], (answer["layers"], answer["kinds"])) == (kind, LAYERS[kind])
     assert answer["parameters"] < 10_000_000
     real = json.loads((tmp_path / "real" / "config.json").read_text())
@@ -63,28 +63,28 @@ def test_a_small_model_has_every_kind_of_layer_and_the_shapes_of_the_attention(
     assert (tmp_path / "small" / "model.safetensors").exists()
 
 
-def test_the_head_dimension_stays_where_only_the_width_tells_it(worker: Worker, tmp_path: Path) -> None:
+def test_the_head_dimension_stays_where_only_the_width_tells_it(asker: Asker, tmp_path: Path) -> None:
     source = write_model(tmp_path / "real", "LlamaForCausalLM", head_dim=None)
-    _, config = _shrink(worker, source, tmp_path / "small")
+    _, config = _shrink(asker, source, tmp_path / "small")
     assert (config["hidden_size"], config["head_dim"]) == (64, 64)
 
 
-def test_a_class_whose_heads_follow_from_its_width_keeps_it(worker: Worker, tmp_path: Path) -> None:
+def test_a_class_whose_heads_follow_from_its_width_keeps_it(asker: Asker, tmp_path: Path) -> None:
     gpt2 = {"model_type": "gpt2", "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
     source = write_model(tmp_path / "real", "LlamaForCausalLM", architectures=["GPT2LMHeadModel"], **gpt2)
-    answer, config = _shrink(worker, source, tmp_path / "small")
+    answer, config = _shrink(asker, source, tmp_path / "small")
     assert (answer["layers"], config["n_embd"], config["n_head"]) == (2, 768, 12)
     assert answer["parameters"] < 20_000_000
 
 
-def test_layers_that_are_told_by_a_period_stay_in_their_order(worker: Worker, tmp_path: Path) -> None:
+def test_layers_that_are_told_by_a_period_stay_in_their_order(asker: Asker, tmp_path: Path) -> None:
     """Of a dense layer at every second place the first two are one of each."""
     source = write_model(tmp_path / "real", "Qwen3MoeForCausalLM", decoder_sparse_step=2, mlp_only_layers=[])
-    answer, config = _shrink(worker, source, tmp_path / "small")
+    answer, config = _shrink(asker, source, tmp_path / "small")
     assert (answer["layers"], answer["kinds"], config["decoder_sparse_step"]) == (2, 2, 2)
 
 
-def test_what_random_weights_cannot_have_is_left_out_and_told(worker: Worker, tmp_path: Path) -> None:
-    answer, config = _shrink(worker, write_model(tmp_path / "real", "GptOssForCausalLM"), tmp_path / "small")
+def test_what_random_weights_cannot_have_is_left_out_and_told(asker: Asker, tmp_path: Path) -> None:
+    answer, config = _shrink(asker, write_model(tmp_path / "real", "GptOssForCausalLM"), tmp_path / "small")
     assert answer["left_out"] == ["quantization_config"]
     assert "quantization_config" not in config

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .datasets_adapter import _read
+from .datasets_adapter import first_rows
 from .trl_adapter import directory
 
 
-def first_rows(sources: list[dict[str, Any]], rows: int, cwd: str, folder: str) -> list[int]:
+def write_rows(sources: list[dict[str, Any]], rows: int, cwd: str, folder: str) -> list[int]:
     """Write the first rows of each data set to a parquet file below `folder`, and return how many there are of each.
 
     `sources` are as `datasets_adapter.preview` takes them, each with "file", the name of its file. Columns and their
@@ -18,7 +18,7 @@ def first_rows(sources: list[dict[str, Any]], rows: int, cwd: str, folder: str) 
     counts = []
     with directory(cwd):
         for source in sources:
-            table = _read(source, rows)
+            table = first_rows(source, rows)
             table = table.cast(_decoded(table.features))
             file = Path(folder, source["file"])
             file.parent.mkdir(parents=True, exist_ok=True)
