@@ -56,13 +56,15 @@ def find_out(
         check_local_data(settings.values, Path(plan.cwd))
     tell("reading the model's configuration")
     model, unknown = _model(plan, settings, asker, elsewhere)
+    scorer, unread = _reward_model(plan, settings, asker)
     situation = Situation(
         plan=plan,
         settings=settings,
         server=server,
         attention=_attention(settings, server, model),
         model=model,
-        unknown=unknown,
+        reward_model=scorer,
+        unknown={**unknown, **unread},
         elsewhere=elsewhere,
         differing=_differing(server, asker) if elsewhere else {},
     )
@@ -83,7 +85,7 @@ def with_data(situation: Situation, asker: Asker, *, on_progress: ProgressCallba
     try:
         data = read_dataset(asker, values, Path(plan.cwd), plan.trainer)
     except KerneltuiError as error:
-        found = _not_asked(situation, "data", "\n".join(filter(None, (error.title, error.message, error.hint))))
+        found = _not_asked(situation, "data", _told(error))
         return msgspec.structs.replace(found, data_at_fault=isinstance(error, UsageError))
     return msgspec.structs.replace(situation, data=data)
 
@@ -136,20 +138,36 @@ def _model(plan: Plan, settings: Settings, asker: Asker, elsewhere: bool) -> tup
         raise UsageError(
             "model_name_or_path is not text", f"YAML reads it as {path!r}.", "Give a folder or the name of a model."
         )
-    revision = settings.model_kwargs.get("revision", settings.get("model_revision"))
     try:
-        model = read_model(
-            asker,
-            path,
-            Path(plan.cwd),
-            revision=None if revision == "main" else revision,
-            trust_remote_code=bool(settings.get("trust_remote_code")),
-        )
+        return _read(path, plan, settings, asker), {}
     except KerneltuiError as error:
         if isinstance(error, UsageError) and not elsewhere:
             raise
-        return None, {"model": "\n".join(part for part in (error.title, error.message, error.hint) if part)}
-    return model, {}
+        return None, {"model": _told(error)}
+
+
+def _reward_model(plan: Plan, settings: Settings, asker: Asker) -> tuple[ModelFacts | None, dict[str, str]]:
+    path = settings.get("reward_model_name_or_path")
+    try:
+        return (_read(str(path), plan, settings, asker) if path else None), {}
+    except KerneltuiError as error:
+        return None, {"reward_model": _told(error)}
+
+
+def _read(path: str, plan: Plan, settings: Settings, asker: Asker) -> ModelFacts:
+    """Return a model's facts at the revision of the policy, which TRL's scripts ask of the reward model too."""
+    revision = settings.model_kwargs.get("revision", settings.get("model_revision"))
+    return read_model(
+        asker,
+        path,
+        Path(plan.cwd),
+        revision=None if revision == "main" else revision,
+        trust_remote_code=bool(settings.get("trust_remote_code")),
+    )
+
+
+def _told(error: KerneltuiError) -> str:
+    return "\n".join(part for part in (error.title, error.message, error.hint) if part)
 
 
 def _attention(settings: Settings, server: Server, model: ModelFacts | None) -> AttentionChoice:

@@ -18,6 +18,7 @@ from kerneltui.advice import (
     numbering,
     packages,
     packing,
+    rewards,
     rows,
     secrets,
     source,
@@ -30,7 +31,7 @@ from kerneltui.advice.situation import Situation
 
 _SUBJECTS = (
     *(elsewhere, packages, numbering, device, dtype, names, source, variants, attention, backward),
-    *(trainer, experimental, data, rows, keys, secrets, packing, configuration),
+    *(trainer, experimental, data, rows, rewards, keys, secrets, packing, configuration),
 )
 
 # Rules whose matter TRL may say itself when it builds its configuration: both name these words.

@@ -35,6 +35,7 @@ class Situation(Record):
     server: Server
     attention: AttentionChoice
     model: ModelFacts | None = None
+    reward_model: ModelFacts | None = None
     build: KernelBuild | None = None
     build_error: tuple[str, str] | None = None
     alternatives: tuple[KernelBuild, ...] | None = None

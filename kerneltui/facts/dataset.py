@@ -10,6 +10,7 @@ from kerneltui.errors import KerneltuiError, UsageError
 from kerneltui.facts.local_data import check_local_data
 from kerneltui.facts.model import UNREACHABLE
 from kerneltui.facts.prepared import Prepared, Refusal
+from kerneltui.facts.rewards import RewardTrial
 from kerneltui.interpreter import Asker, ProgressCallback
 from kerneltui.records import Record, from_builtins
 from kerneltui.text import plain
@@ -48,7 +49,7 @@ class DatasetFacts(Record):
     `prepared` is what `trainer` makes of these rows, `refused` what it said where it refuses them; without either,
     `no_tokens` says why it could not be asked. `tokens` are those of each row, of its longest sequence. `chat_template`
     tells whether the model's tokenizer has one, None where it is not here. `reward_lacks` are the columns that TRL's
-    own reward functions want, each by its name, and the data has not.
+    own reward functions want, each by its name, and the data has not; `rewards` what the others gave to completions.
     """
 
     name: str
@@ -67,6 +68,7 @@ class DatasetFacts(Record):
     prepared: Prepared | None = None
     refused: Refusal | None = None
     reward_lacks: dict[str, tuple[str, ...]] = {}
+    rewards: tuple[RewardTrial, ...] = ()
 
     @property
     def types(self) -> dict[str, str]:

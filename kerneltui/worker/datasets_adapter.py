@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .rewards import missing_columns
+from .rewards import missing_columns, try_functions
 from .tokenized import tokenized
 from .transformers_adapter import hub_cause
 from .trl_adapter import directory
@@ -81,13 +81,15 @@ def preview(
         columns = [column_facts(name, found) for name in table.column_names]
         made = tokenized(table, trainer, options, model, revision=revision, examples=examples, download=download)
     names = {column["name"] for column in columns}
+    lacks, functions = missing_columns(options.get("reward_funcs"), table.column_names), options.get("reward_funcs")
     return {
         "columns": columns,
         "format": _format(names, text_field),
         "conversational": _conversational(found[0]),
         "rows": [{str(name): _cut(value) for name, value in row.items()} for row in found],
         **counted,
-        "reward_lacks": missing_columns(options.get("reward_funcs"), table.column_names),
+        "reward_lacks": lacks,
+        "rewards": try_functions([name for name in functions or () if name not in lacks], table, cwd),
         **made,
     }
 

@@ -11,6 +11,7 @@ import typing
 from typing import Any
 
 from .library_tables import every_trainer
+from .rewards import trl_functions
 from .trl_adapter import jsonable, make_parser
 
 # The word for a field that takes several kinds of values: the first of these that it takes.
@@ -64,7 +65,7 @@ def _field(kind: Any, name: str, hint: Any, action: Any, config: Any) -> dict[st
         "optional": type(None) in typing.get_args(hint) or action.default is None,
         "default": jsonable(name, default),
         "choices": choices,
-        "suggestions": [] if choices else _suggestions(help_text),
+        "suggestions": [] if choices else trl_functions() if name == "reward_funcs" else _suggestions(help_text),
         "help": help_text,
         "own": kind is config and name not in _common(config),
     }

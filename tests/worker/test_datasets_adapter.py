@@ -318,6 +318,41 @@ def test_columns_that_reward_functions_want(asker: Asker, tmp_path: Path) -> Non
     assert found.reward_lacks == {}
 
 
+OWN = """
+import os, time
+def contains(completions, solution, **_):
+    print("a word that must not disturb")
+    return [float(right in it[0]["content"]) for it, right in zip(completions, solution)]
+async def boxed(completions, **_):
+    return [float(it[0]["content"].split("boxed")[1] != "") for it in completions]
+def one(**_):
+    return [1.0]
+def dies(**_):
+    os.abort()
+"""
+
+
+def test_reward_functions_are_tried_on_completions_made_from_the_rows(asker: Asker, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(OWN)
+    names = ["think_format_reward", "mine.contains", "mine.boxed", "mine.one", "mine.dies", "mine.absent", "nope"]
+    found = _read(asker, str(demo.data_path("grpo")), tmp_path, "grpo", reward_funcs=names)
+    trials = {trial.name: trial for trial in found.rewards}
+    assert list(trials) == names
+    right, thought, nothing = (it.scores for it in trials["think_format_reward"].tries)
+    assert (set(right), set(thought), set(nothing)) == ({0.0}, {1.0}, {0.0})
+    right, thought, nothing = (it.scores for it in trials["mine.contains"].tries)
+    assert (set(right), set(thought), set(nothing)) == ({1.0}, {1.0}, {0.0})
+    assert [it.kind for it in trials["mine.boxed"].failures] == ["what is right", "nothing"]
+    assert (trials["mine.boxed"].failures[0].place or "").endswith("mine.py:7")
+    assert "returns 1 rewards for 3 completions" in str(trials["mine.one"].failures[0].error)
+    assert trials["mine.dies"].no_answer == "its process died"
+    assert "has no attribute 'absent'" in str(trials["mine.absent"].error)
+    assert "TRL has accuracy_reward, " in str(trials["nope"].error)
+    (tmp_path / "mine.py").write_text("def absent(completions, **_):\n    return [0.5 for _ in completions]\n")
+    (again,) = _read(asker, str(demo.data_path("grpo")), tmp_path, "grpo", reward_funcs=["mine.absent"]).rewards
+    assert set(again.scores) == {0.5}, "a file that was changed is read anew"
+
+
 CARD = """---
 configs:
 - config_name: en

@@ -232,9 +232,9 @@ class OptionsStep(Step):
             self._say(self._recommended.why if self._recommended else "")
         else:
             idle = f" No effect: {self._idle[field.name]}." if field.name in self._idle else ""
-            self._say(
-                f"{field.name} takes {field.takes}; TRL's default is {value_text(field.default) or 'null'}.{idle}"
-            )
+            named = f" TRL names {', '.join(field.suggestions)}." if field.suggestions else ""
+            default = value_text(field.default) or "null"
+            self._say(f"{field.name} takes {field.takes}; TRL's default is {default}.{named}{idle}")
 
     def _say(self, text: str) -> None:
         self.query_one("#options-why", Note).update(Content(text))
