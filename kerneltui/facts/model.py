@@ -15,6 +15,10 @@ class ModelFacts(Record):
 
     `head_dims` are all head dimensions of its layer kinds, largest first; `window` is in tokens; the `supports_…` and
     `compatible_flash` flags are those of the first named class, None where this transformers lacks the class.
+
+    `parameters` are counted in its class, built without memory, shared ones once; `linear` are the names of its linear
+    layers with their number, without its `head`; `experts` weights of experts that are no layers of their own.
+    `chat_template` tells whether its tokenizer has one.
     """
 
     model_type: str
@@ -34,6 +38,11 @@ class ModelFacts(Record):
     supports_sdpa: bool | None = None
     supports_flex: bool | None = None
     compatible_flash: tuple[str, ...] | None = None
+    parameters: int | None = None
+    linear: dict[str, int] = {}
+    head: str | None = None
+    experts: tuple[str, ...] = ()
+    chat_template: bool | None = None
 
     @property
     def grouped(self) -> bool:
@@ -89,11 +98,17 @@ def _model_error(path: str, kind: str, message: str, status: int | None) -> Kern
         return KerneltuiError(
             f"{path} is gated", first, "Ask for access on its page, then log in with `hf auth login`."
         )
-    if kind in ("RepositoryNotFoundError", "HFValidationError") or (kind == "HfHubHTTPError" and status in (401, 404)):
+    if status == 401 and kind in ("RepositoryNotFoundError", "HfHubHTTPError"):
         return KerneltuiError(
-            f"No model {path} on the Hub, or it is private",
+            f"No model {path} on the Hub, or it is private (401)",
+            f"Nor is it a folder here. Without a login the Hub tells the two apart for nobody. {first}",
+            "Check the name; for a private model log in with `hf auth login`, then try again.",
+        )
+    if kind in ("RepositoryNotFoundError", "HFValidationError") or (kind == "HfHubHTTPError" and status == 404):
+        return KerneltuiError(
+            f"No model {path} on the Hub, or it is private to others",
             f"Nor is it a folder here. {first}",
-            "Check the name; for a private model log in with `hf auth login`.",
+            "Check the name; for a private model, its owner must give your account access.",
         )
     if status == 429:
         return KerneltuiError(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from .model_shape import has_chat_template, shape
+
 
 def model(path: str, cwd: str, revision: str | None = None, trust_remote_code: bool = False) -> dict[str, Any]:
     """Return the facts of a model by its local path or Hub name; see `kerneltui.facts.model.ModelFacts`.
@@ -24,7 +26,8 @@ def model(path: str, cwd: str, revision: str | None = None, trust_remote_code: b
         cause = hub_cause(error)
         status = getattr(getattr(cause, "response", None), "status_code", None)
         return {"error_type": type(cause).__name__, "error": str(cause), "status": status}
-    return _facts(config)
+    template = has_chat_template(str(local) if local.is_dir() else path, revision)
+    return {**_facts(config), **shape(config), "chat_template": template}
 
 
 def hub_cause(error: BaseException) -> BaseException:
