@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from kerneltui.advice import (
+    adapters,
     attention,
     backward,
     configuration,
@@ -31,7 +32,7 @@ from kerneltui.advice.situation import Situation
 
 _SUBJECTS = (
     *(elsewhere, packages, numbering, device, dtype, names, source, variants, attention, backward),
-    *(trainer, experimental, data, rows, rewards, keys, secrets, packing, configuration),
+    *(trainer, adapters, experimental, data, rows, rewards, keys, secrets, packing, configuration),
 )
 
 # Rules whose matter TRL may say itself when it builds its configuration: both name these words.

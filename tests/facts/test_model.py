@@ -23,8 +23,13 @@ class Refusing:
 
 
 URL = "https://huggingface.co/org/model/resolve/main/config.json"
-NOT_THERE = "No model org/model on the Hub, or it is private\nNor is it a folder here. "
-CHECK = "\nCheck the name; for a private model log in with `hf auth login`."
+NO_LOGIN = (
+    "No model org/model on the Hub, or it is private (401)\n"
+    "Nor is it a folder here. Without a login the Hub tells the two apart for nobody. "
+)
+LOG_IN = "\nCheck the name; for a private model log in with `hf auth login`, then try again."
+NOT_THERE = "No model org/model on the Hub, or it is private to others\nNor is it a folder here. "
+CHECK = "\nCheck the name; for a private model, its owner must give your account access."
 NETWORK = "\nCheck the network, HF_ENDPOINT and HF_HUB_OFFLINE, or give a local folder."
 UNREACHABLE = "Cannot get the configuration of org/model: the Hub cannot be reached and the cache does not hold it\n"
 
@@ -32,7 +37,8 @@ UNREACHABLE = "Cannot get the configuration of org/model: the Hub cannot be reac
 @pytest.mark.parametrize(
     ("kind", "message", "status", "text"),
     [
-        ("RepositoryNotFoundError", "401 Client Error.\n\nNot Found", 401, f"{NOT_THERE}401 Client Error.{CHECK}"),
+        ("RepositoryNotFoundError", "401 Client Error.\n\nNot Found", 401, f"{NO_LOGIN}401 Client Error.{LOG_IN}"),
+        ("RepositoryNotFoundError", "404 Client Error.", 404, f"{NOT_THERE}404 Client Error.{CHECK}"),
         ("HfHubHTTPError", f"404 Not Found for url: {URL}", 404, f"{NOT_THERE}404 Not Found for url: {URL}{CHECK}"),
         ("HFValidationError", "Repo id must be …", None, f"{NOT_THERE}Repo id must be …{CHECK}"),
         (

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from kerneltui import demo
+from kerneltui.facts.model import read_model
 from kerneltui.interpreter import Asker, find_interpreter
 
 CONFIG = """\
@@ -169,3 +171,37 @@ def test_files_of_another_machine_are_not_needed_here(asker: Asker) -> None:
     assert "refuses" in _ours(asker, None, flags, devices=4)["error"]
     assert _ours(asker, None, flags, devices=4, elsewhere=True)["processes"] == 4
     assert _ours(asker, None, [*flags, "--num_processes", "2"], devices=4, elsewhere=True)["processes"] == 2
+
+
+def _model(folder: Path, **config: Any) -> str:
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(config))
+    return str(folder)
+
+
+def test_a_model_is_counted_without_memory_for_it(asker: Asker, tmp_path: Path) -> None:
+    """The published sizes: 596 million for the geometry of Qwen3-0.6B, 30.5 billion for that of Qwen3-30B-A3B."""
+    qwen: dict[str, Any] = {"num_attention_heads": 16, "head_dim": 128, "vocab_size": 151936}
+    small = {**qwen, "num_hidden_layers": 28, "hidden_size": 1024, "num_key_value_heads": 8, "intermediate_size": 3072}
+    large = {**qwen, "num_hidden_layers": 48, "hidden_size": 2048, "num_attention_heads": 32, "num_key_value_heads": 4}
+    experts = {"num_experts": 128, "moe_intermediate_size": 768}
+    dense = _model(
+        tmp_path / "dense", architectures=["Qwen3ForCausalLM"], model_type="qwen3", tie_word_embeddings=True, **small
+    )
+    moe = _model(tmp_path / "moe", architectures=["Qwen3MoeForCausalLM"], model_type="qwen3_moe", **large, **experts)
+    found = read_model(asker, dense, tmp_path)
+    assert (found.parameters, found.head, found.experts) == (596_049_920, "lm_head", ())
+    assert set(found.linear) == {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+    assert set(found.linear.values()) == {28}
+    found = read_model(asker, moe, tmp_path)
+    assert (found.parameters, found.experts) == (30_532_122_624, ("mlp.experts.down_proj", "mlp.experts.gate_up_proj"))
+    unknown = read_model(asker, _model(tmp_path / "other", architectures=["NoSuch"], model_type="llama"), tmp_path)
+    assert (unknown.parameters, unknown.linear, unknown.head) == (None, {}, None)
+
+
+def test_a_chat_template_is_seen(asker: Asker, tmp_path: Path) -> None:
+    assert read_model(asker, str(demo.model_path()), tmp_path).chat_template is True
+    base = _model(tmp_path / "base", architectures=["LlamaForCausalLM"], model_type="llama")
+    assert read_model(asker, base, tmp_path).chat_template is False
+    (tmp_path / "base" / "tokenizer_config.json").write_text('{"chat_template": "{{ messages }}"}')
+    assert read_model(asker, base, tmp_path).chat_template is True

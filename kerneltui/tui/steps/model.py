@@ -190,10 +190,20 @@ def glob_to_path(pattern: str) -> str:
     return plain_path if Path(plain_path).exists() else pattern
 
 
+# A chat model comes with a template for conversations; most base models have none.
+_TEMPLATE = {True: "chat template", False: "no chat template: a base model?", None: None}
+
+
+def in_billions(count: int) -> str:
+    """Return a number of parameters as people say it: 0.6B, 135M."""
+    return f"{count / 1e9:.3g}B" if count >= 5e8 else f"{count / 1e6:.3g}M"
+
+
 def _model_facts(model: ModelFacts) -> Content:
     dims = ", ".join(str(dim) for dim in model.head_dims)
     parts = [
         model.architectures[0] if model.architectures else model.model_type,
+        f"{in_billions(model.parameters)} parameters" if model.parameters else None,
         f"{model.layers} layers" if model.layers else None,
         f"{model.heads} heads, {model.kv_heads} kv" if model.heads else None,
         f"dim {dims}" if dims else None,
@@ -201,6 +211,7 @@ def _model_facts(model: ModelFacts) -> Content:
         f"softcap {model.softcap:g}" if model.softcap else None,
         model.dtype,
         f"context {model.context}" if model.context else None,
+        _TEMPLATE[model.chat_template],
     ]
     return Content.assemble(("✔ ", "$success"), plain_line(" · ".join(part for part in parts if part)))
 

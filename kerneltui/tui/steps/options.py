@@ -233,8 +233,17 @@ class OptionsStep(Step):
         else:
             idle = f" No effect: {self._idle[field.name]}." if field.name in self._idle else ""
             named = f" TRL names {', '.join(field.suggestions)}." if field.suggestions else ""
+            if layers := self._layers(field.name):
+                named = f" This model has {layers}."
             default = value_text(field.default) or "null"
             self._say(f"{field.name} takes {field.takes}; TRL's default is {default}.{named}{idle}")
+
+    def _layers(self, name: str) -> str:
+        """Return the names in this model that a field of LoRA takes, "" for another field."""
+        model = self._situation.model if self._situation else None
+        if model is None or name not in ("lora_target_modules", "lora_target_parameters"):
+            return ""
+        return ", ".join(model.linear if name == "lora_target_modules" else model.experts)
 
     def _say(self, text: str) -> None:
         self.query_one("#options-why", Note).update(Content(text))
