@@ -23,6 +23,7 @@ from kerneltui.facts.proof import Rehearsal
 from kerneltui.interpreter import Asker, ProgressCallback
 from kerneltui.paths import write_atomically
 from kerneltui.prove.rehearsal_plan import (
+    Named,
     Source,
     changes_of,
     kept_flags,
@@ -51,6 +52,7 @@ _TICK, _GRACE = 0.1, 5.0
 _BOUND = "KERNELTUI_BOUND"
 # What is not read for a look: it would be read as a whole.
 _TOO_MUCH = ("TooLargeError", "NotImplementedError")
+_NOT_IMPORTED = ("ModuleNotFoundError", "ImportError")
 
 
 class Rehearsing:
@@ -97,23 +99,31 @@ class Rehearsing:
 
     def _models(self, place: Path, tell: ProgressCallback) -> tuple[dict[str, str], str | None]:
         """Return the small model of each field that names one, and what the trained one is, in words."""
-        made: dict[tuple[str, str | None], tuple[str, dict[str, Any]]] = {}
+        made: dict[tuple[str, str | None], tuple[str, dict[str, Any]] | None] = {}
         found: dict[str, str] = {}
-        for number, named in enumerate(models_of(self.situation)):
-            tell(f"making a small {named.path}")
-            if (named.path, named.revision) not in made:
-                folder = str(place / f"model-{number}")
-                more = {
-                    "revision": named.revision,
-                    "trust_remote_code": bool(self.situation.settings.get("trust_remote_code")),
-                }
-                made[named.path, named.revision] = (
-                    folder,
-                    self._ask("shrink.model", path=named.path, folder=folder, **more),
-                )
-            found[named.field] = made[named.path, named.revision][0]
-        answers = [answer for folder, answer in made.values() if folder == found.get("model_name_or_path")]
-        return found, _in_words(answers[0]) if answers else None
+        for named in models_of(self.situation):
+            key = named.path, named.revision
+            if key not in made:
+                tell(f"making a small {named.path}")
+                made[key] = self._small(named, str(place / f"model-{len(made)}"))
+            if small := made[key]:
+                found[named.field] = small[0]
+        trained = next((it for it in made.values() if it and it[0] == found.get("model_name_or_path")), None)
+        return found, _in_words(trained[1]) if trained else None
+
+    def _small(self, named: Named, folder: str) -> tuple[str, dict[str, Any]] | None:
+        """Return the folder of a small model and what it is; None where its class cannot be imported.
+
+        Then the trainer cannot import it either, and says so before it reads weights.
+        """
+        trust = bool(self.situation.settings.get("trust_remote_code"))
+        asked = {"path": named.path, "revision": named.revision, "trust_remote_code": trust}
+        try:
+            return folder, self._ask("shrink.model", folder=folder, **asked)
+        except WorkerAnswerError as error:
+            if error.type_name not in _NOT_IMPORTED:
+                raise
+            return None
 
     def _data(self, place: Path, tell: ProgressCallback) -> tuple[Path | None, list[Source]]:
         """Return where the first rows are; None where the libraries refuse the data, as they then do in training."""

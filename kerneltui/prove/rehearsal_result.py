@@ -126,7 +126,7 @@ def _ending(
         if _BROKEN.search(text):
             return "illegal_access", plain_line(text)
         return ("exited" if raised.type == "SystemExit" else "raised"), plain_line(text)
-    if heard.over or code == 0:
+    if not code and (heard.over or code == 0):
         return "ok", None
     phase, reason = how_it_ended(run, 1, code, killed=False)
     struck = [
@@ -196,31 +196,30 @@ def _checks(situation: Situation, heard: Heard, begin: dict[str, Any]) -> Iterat
     """Look at what was computed, and at what the model used."""
     losses, norms = heard.values("loss"), heard.values("grad_norm")
     case = f"{len(losses)} steps" if len(losses) != 1 else "1 step"
-    yield _all_finite("loss", losses, case)
-    if norms or not losses:
-        # float16 begins with a scale that is too large, and finds the right one in the first steps.
-        scaled = bool(situation.settings.get("fp16"))
-        yield _all_finite("gradients", norms, case, unjudged="float16 still looks for its scale" if scaled else None)
+    yield _check("loss", case, _not_finite(losses) if losses else "no step was made")
+    # float16 begins with a scale that is too large, and finds the right one in the first steps.
+    unjudged = "not logged" if not norms else "float16 still looks for its scale" if _scaled(situation, norms) else None
+    if unjudged:
+        yield Check(name="gradients", case=case, outcome="skipped", reason=unjudged)
+    else:
+        yield _check("gradients", case, _not_finite(norms))
     alerts = differences(what_will_run(situation).attention, begin, guessed=situation.server.libraries is None)
-    bad = [alert.text for alert in alerts if alert.severity == "block"]
-    yield Check(
-        name="attention", case="read back", outcome="failed" if bad else "passed", reason="; ".join(bad) or None
-    )
+    yield _check("attention", "read back", "; ".join(alert.text for alert in alerts if alert.severity == "block"))
     wanted, started = processes_of(situation), int(begin.get("world_size") or 1)
     if wanted > 1 or started > 1:
-        reason = None if started == wanted else f"{started} of {wanted} processes found one another (WORLD_SIZE)"
-        yield Check(name="processes", case=f"{wanted}", outcome="failed" if reason else "passed", reason=reason)
+        alone = f"{started} of {wanted} processes found one another (WORLD_SIZE)" if started != wanted else None
+        yield _check("processes", str(wanted), alone)
 
 
-def _all_finite(name: str, values: list[float], case: str, unjudged: str | None = None) -> Check:
-    wrong = next((step for step, value in enumerate(values, 1) if not math.isfinite(value)), None)
-    if wrong is None:
-        return Check(
-            name=name, case=case, outcome="passed" if values else "skipped", reason=None if values else "not logged"
-        )
-    reason = f"{values[wrong - 1]} at step {wrong}"
-    return (
-        Check(name=name, case=case, outcome="skipped", reason=unjudged)
-        if unjudged
-        else Check(name=name, case=case, outcome="failed", reason=reason)
-    )
+def _check(name: str, case: str, wrong: str | None) -> Check:
+    return Check(name=name, case=case, outcome="failed" if wrong else "passed", reason=wrong or None)
+
+
+def _scaled(situation: Situation, norms: list[float]) -> bool:
+    return bool(situation.settings.get("fp16")) and _not_finite(norms) is not None
+
+
+def _not_finite(values: list[float]) -> str | None:
+    """Return the first value that is not finite, and at which step; None where all are."""
+    wrong = ((step, value) for step, value in enumerate(values, 1) if not math.isfinite(value))
+    return next((f"{value} at step {step}" for step, value in wrong), None)

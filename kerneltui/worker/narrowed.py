@@ -70,15 +70,20 @@ def _narrow(part: Any, *, hidden: bool, mlp: bool) -> None:
     """Make a part narrow: its hidden state, its MLPs; its experts are made few in any case."""
     if hidden:
         _narrow_hidden(part)
+        _limit(part, _OTHER_NAMES, _HIDDEN)
     if mlp:
-        for name in (*_MLP_NAMES, *(_OTHER_NAMES if hidden else ())):
-            value = getattr(part, name, None)
-            limit = _MLP if name in _MLP_NAMES else _HIDDEN
-            if isinstance(value, int):
-                setattr(part, name, min(value, limit))
-            elif isinstance(value, list):
-                setattr(part, name, [min(it, limit) if isinstance(it, int) else it for it in value])
+        _limit(part, _MLP_NAMES, _MLP)
     _thin_experts(part)
+
+
+def _limit(part: Any, names: tuple[str, ...], limit: int) -> None:
+    """Let the fields of these names be no larger than `limit`; some configurations have one for each layer."""
+    for name in names:
+        value = getattr(part, name, None)
+        if isinstance(value, int):
+            setattr(part, name, min(value, limit))
+        elif isinstance(value, list):
+            setattr(part, name, [min(it, limit) if isinstance(it, int) else it for it in value])
 
 
 def _narrow_hidden(part: Any) -> None:
@@ -89,19 +94,25 @@ def _narrow_hidden(part: Any) -> None:
     heads = heads if isinstance(heads, int) and heads > 0 else 1
     # Whole heads for classes that ask for that, and rows of 16 for grouped matrix products.
     unit = math.lcm(heads, 16)
+    if recurrent := _recurrent(part, old):
+        expand, count, dimension, groups = recurrent
+        unit = math.lcm(unit, getattr(part, dimension) * (getattr(part, groups, None) or 1))
     width = min(old, unit * math.ceil(_HIDDEN / unit))
-    for expand, count, dimension, groups in _RECURRENT:
-        if all(isinstance(getattr(part, it, None), int) for it in (expand, count, dimension)) and (
-            getattr(part, expand) * old == getattr(part, count) * getattr(part, dimension)
-        ):
-            unit = math.lcm(unit, getattr(part, dimension) * (getattr(part, groups, None) or 1))
-            width = min(old, unit)
-            setattr(part, count, getattr(part, expand) * width // getattr(part, dimension))
-            break
-    else:
-        if not getattr(part, "head_dim", None) and heads > 1:
-            part.head_dim = old // heads
+    if recurrent:
+        setattr(part, count, getattr(part, expand) * width // getattr(part, dimension))
+    elif not getattr(part, "head_dim", None) and heads > 1:
+        part.head_dim = old // heads
     setattr(part, name, width)
+
+
+def _recurrent(part: Any, hidden: int) -> tuple[str, ...] | None:
+    """Return the names of the fields that tie recurrent heads to the width of the hidden state, None without any."""
+    for names in _RECURRENT:
+        expand, count, dimension = (getattr(part, name, None) for name in names[:3])
+        sizes = all(isinstance(value, int) for value in (expand, count, dimension))
+        if sizes and expand * hidden == count * dimension:  # type: ignore[operator]
+            return names
+    return None
 
 
 def _thin_experts(part: Any) -> None:

@@ -58,7 +58,10 @@ def parts(config: Any) -> list[Any]:
 def layer_kinds(model: Any, part: Any) -> list[str]:
     """Return what the layers of a part look like, one text for each layer; equal texts are one kind."""
     count = getattr(part, str(depth_name(part)))
-    lists = [module for module in model.modules() if type(module).__name__ == "ModuleList" and len(module) == count]
+    # Each part's own model has the part as its configuration; two parts may have the same number of layers.
+    owners = (module for module in model.modules() if type(getattr(module, "config", None)) is type(part))
+    inside = {id(module): module for owner in owners for module in owner.modules()}
+    lists = [module for module in inside.values() if type(module).__name__ == "ModuleList" and len(module) == count]
     return ["\n".join(_looks(layers[number]) for layers in lists) for number in range(count if lists else 0)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from kerneltui.plan.plan import Launch, make_plan
 from kerneltui.prove.rehearsal import rehearse
 from tests.advice.situations import make_server
 from tests.prove.models import CONFIGS, write_model
+from tests.prove.pictures import write_pictures, write_seeing_model
 
 PYTHON = Path(sys.executable)
 # What a trainer needs beside model and data.
@@ -102,3 +104,13 @@ def test_an_evaluation_is_rehearsed_too(asker: Asker, tmp_path: Path) -> None:
     without = plan_on_the_cpu(asker, tmp_path, "sft", model, eval_strategy="steps", eval_steps=500)
     refused = rehearse(without, PYTHON, asker)
     assert refused.raised and (refused.raised.type, refused.raised.message) == ("KeyError", "'test'")
+
+
+@pytest.mark.skipif(find_spec("PIL") is None, reason="pictures need pillow: pip install 'kerneltui[vision]'")
+def test_a_model_that_sees_is_rehearsed_on_pictures(asker: Asker, tmp_path: Path) -> None:
+    model, pictures = write_seeing_model(tmp_path / "model"), write_pictures(tmp_path / "pictures")
+    plan = plan_on_the_cpu(asker, tmp_path, "sft", model, datasets=..., dataset_name=str(pictures), max_length=None)
+    made = rehearse(plan, PYTHON, asker)
+    assert made.passed, (made.ending, made.tail)
+    assert made.model and made.model.startswith("Gemma3ForConditionalGeneration, 2 layers of 2 kinds")
+    assert made.steps == 2

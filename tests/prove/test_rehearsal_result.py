@@ -33,6 +33,7 @@ def _judge(
     code: int | None = 0,
     hung: float | None = None,
     log: str = "",
+    grad_norm: Any = 1.0,
 ) -> Rehearsal:
     run = RunDirectory(folder / "run")
     run.attempt(1).mkdir(parents=True)
@@ -40,7 +41,7 @@ def _judge(
     start = {"event": "process_start", "rank": 0, "pid": 1}
     run.events.write_text("".join(json.dumps({"attempt": 1, **event}) + "\n" for event in (start, *events)))
     logged = [
-        {"attempt": 1, "kind": "log", "step": step, "values": {"loss": loss, "grad_norm": 1.0}}
+        {"attempt": 1, "kind": "log", "step": step, "values": {"loss": loss, "grad_norm": grad_norm}}
         for step, loss in enumerate(losses, 1)
     ]
     run.metrics.write_text("".join(json.dumps(line) + "\n" for line in logged))
@@ -88,17 +89,23 @@ def test_one_process_in_the_place_of_two_blocks(tmp_path: Path) -> None:
     assert two.passed
 
 
+def test_training_that_makes_no_step_blocks(tmp_path: Path) -> None:
+    made = _judge(tmp_path, [BEGIN, ENDED])
+    assert [finding.id for finding in findings_of(on_the_cpu(), made)] == ["rehearsal.loss"]
+
+
+def test_a_process_that_fails_on_its_exit_is_no_good_end(tmp_path: Path) -> None:
+    made = _judge(tmp_path, [BEGIN, ENDED], [6.2], code=1, log="free(): invalid pointer\n")
+    assert made.ended == "exited"
+    assert "failed on exit" in str(made.ending)
+
+
 def test_float16_may_look_for_its_scale(tmp_path: Path) -> None:
-    plan = with_values(on_the_cpu(), fp16=True)
-    run = tmp_path / "run"
-    made = _judge(tmp_path, [BEGIN, ENDED], [6.2], plan=plan)
-    (run / "metrics.jsonl").write_text(
-        json.dumps({"attempt": 1, "kind": "log", "step": 1, "values": {"loss": 6.2, "grad_norm": "Infinity"}}) + "\n"
-    )
-    heard = Heard(RunDirectory(run), 1, lambda _: None)
-    heard.listen()
-    made = judged(plan, RunDirectory(run), heard, 0, hung=None)
+    half = with_values(on_the_cpu(), fp16=True)
+    made = _judge(tmp_path, [BEGIN, ENDED], [6.2], plan=half, grad_norm="Infinity")
     assert {check.name: check.outcome for check in made.checks}["gradients"] == "skipped"
+    full = _judge(tmp_path / "full", [BEGIN, ENDED], [6.2], grad_norm="Infinity")
+    assert [finding.id for finding in findings_of(on_the_cpu(), full)] == ["rehearsal.gradients"]
 
 
 def test_what_was_raised_names_its_field_and_its_place(tmp_path: Path) -> None:
