@@ -12,7 +12,7 @@ from kerneltui.advice.situation import Situation
 from kerneltui.assess import what_will_run
 from kerneltui.facts.proof import Check, Ending, Raised, Rehearsal
 from kerneltui.interpreter import ProgressCallback
-from kerneltui.prove.rehearsal_plan import processes_of
+from kerneltui.prove.rehearsal_plan import generates, processes_of
 from kerneltui.runs.directory import RunDirectory
 from kerneltui.runs.ending import how_it_ended
 from kerneltui.runs.last_words import read_last_words
@@ -197,12 +197,11 @@ def _checks(situation: Situation, heard: Heard, begin: dict[str, Any]) -> Iterat
     losses, norms = heard.values("loss"), heard.values("grad_norm")
     case = f"{len(losses)} steps" if len(losses) != 1 else "1 step"
     yield _check("loss", case, _not_finite(losses) if losses else "no step was made")
-    # float16 begins with a scale that is too large, and finds the right one in the first steps.
-    unjudged = "not logged" if not norms else "float16 still looks for its scale" if _scaled(situation, norms) else None
-    if unjudged:
+    if unjudged := _unjudged(situation, norms):
         yield Check(name="gradients", case=case, outcome="skipped", reason=unjudged)
     else:
-        yield _check("gradients", case, _not_finite(norms))
+        still = "they are zero: nothing would be learned" if not any(norms) else None
+        yield _check("gradients", case, _not_finite(norms) or still)
     alerts = differences(what_will_run(situation).attention, begin, guessed=situation.server.libraries is None)
     yield _check("attention", "read back", "; ".join(alert.text for alert in alerts if alert.severity == "block"))
     wanted, started = processes_of(situation), int(begin.get("world_size") or 1)
@@ -215,8 +214,15 @@ def _check(name: str, case: str, wrong: str | None) -> Check:
     return Check(name=name, case=case, outcome="failed" if wrong else "passed", reason=wrong or None)
 
 
-def _scaled(situation: Situation, norms: list[float]) -> bool:
-    return bool(situation.settings.get("fp16")) and _not_finite(norms) is not None
+def _unjudged(situation: Situation, norms: list[float]) -> str | None:
+    """Return why the gradients say nothing, None where they do."""
+    if not norms:
+        return "not logged"
+    if generates(situation) and not any(norms):
+        return "they are zero: random weights answer all alike, so no answer is better than another"
+    # float16 begins with a scale that is too large, and finds the right one in the first steps.
+    scaled = situation.settings.get("fp16") and _not_finite(norms)
+    return "float16 still looks for its scale" if scaled else None
 
 
 def _not_finite(values: list[float]) -> str | None:

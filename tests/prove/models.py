@@ -69,10 +69,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 
 def write_model(folder: Path, kind: str, **changes: Any) -> Path:
-    """Write the configuration of a class beside the demo's tokenizer, and return the folder."""
+    """Write the configuration of a class beside the demo's tokenizer, and return the folder.
+
+    A class that is not in `CONFIGS` has its own defaults, but for `changes`.
+    """
     folder.mkdir(parents=True)
     for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"):
         shutil.copyfile(demo.model_path() / name, folder / name)
-    config = {"architectures": [kind], "dtype": "bfloat16", **_TOKENS, **CONFIGS[kind], **changes}
+    config = {"architectures": [kind], "dtype": "bfloat16", **_TOKENS, **CONFIGS.get(kind, {}), **changes}
     (folder / "config.json").write_text(json.dumps(config))
     return folder

@@ -108,6 +108,15 @@ def test_float16_may_look_for_its_scale(tmp_path: Path) -> None:
     assert [finding.id for finding in findings_of(on_the_cpu(), full)] == ["rehearsal.gradients"]
 
 
+def test_a_gradient_of_zero_teaches_nothing_unless_all_answers_are_alike(tmp_path: Path) -> None:
+    made = _judge(tmp_path, [BEGIN, ENDED], [0.0], grad_norm=0.0)
+    assert [finding.id for finding in findings_of(on_the_cpu(), made)] == ["rehearsal.gradients"]
+    online = on_the_cpu("grpo", max_completion_length=32)
+    made = _judge(tmp_path / "online", [BEGIN, ENDED], [0.0], plan=online, grad_norm=0.0)
+    assert made.passed
+    assert any("they are zero" in str(check.reason) for check in made.checks if check.outcome == "skipped")
+
+
 def test_what_was_raised_names_its_field_and_its_place(tmp_path: Path) -> None:
     plan = on_the_cpu(padding_free=True)
     message = "`max_length` is not enforced when padding_free=True without packing.\nSet it to None."

@@ -31,6 +31,16 @@ KEPT = (
     *("linear_num_value_heads", "num_experts_per_tok", "vocab_size", "state_size", "architectures"),
 )
 
+# Classes at their own defaults whose kinds of layers follow from numbers that are no list: a model type, the layers
+# that stay, and their kinds.
+OTHERS: dict[str, tuple[str, int, int]] = {
+    "DeepseekV3ForCausalLM": ("deepseek_v3", 2, 2),  # first_k_dense_replace
+    "SmolLM3ForCausalLM": ("smollm3", 2, 2),  # every fourth layer is without positions
+    "JambaForCausalLM": ("jamba", 5, 3),  # attention at every eighth layer, experts at every second
+    "NemotronHForCausalLM": ("nemotron_h", 4, 4),
+    "Gemma3nForCausalLM": ("gemma3n_text", 8, 8),  # shares keys and values with layers before
+}
+
 pytestmark = pytest.mark.full
 
 
@@ -61,6 +71,15 @@ def test_a_small_model_has_every_kind_of_layer_and_the_shapes_of_the_attention(
     for name in ("tokenizer.json", "chat_template.jinja", "tokenizer_config.json"):
         assert (tmp_path / "small" / name).read_bytes() == (tmp_path / "real" / name).read_bytes()
     assert (tmp_path / "small" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_kinds_are_found_by_what_the_class_builds(kind: str, asker: Asker, tmp_path: Path) -> None:
+    model_type, layers, kinds = OTHERS[kind]
+    source = write_model(tmp_path / "real", kind, model_type=model_type)
+    answer, config = _shrink(asker, source, tmp_path / "small")
+    assert (answer["kind"], answer["layers"], answer["kinds"]) == (kind, layers, kinds)
+    assert config.get("num_kv_shared_layers", 2) == 2
 
 
 def test_the_head_dimension_stays_where_only_the_width_tells_it(asker: Asker, tmp_path: Path) -> None:
