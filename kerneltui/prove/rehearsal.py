@@ -31,7 +31,6 @@ from kerneltui.prove.rehearsal_plan import (
     processes_of,
     rehearsed_config,
     rehearsed_flags,
-    rows_of,
     sources_of,
     steps_of,
     untried,
@@ -131,9 +130,9 @@ class Rehearsing:
         if not sources:
             return None, []
         tell("taking the first rows of the data")
-        wanted = [{**source.entry, "file": source.file} for source in sources]
+        wanted = [{**source.entry, "file": source.file, "rows": source.rows} for source in sources]
         try:
-            self._ask("shrink.rows", sources=wanted, rows=rows_of(self.situation), folder=str(place / "rows"))
+            self._ask("shrink.rows", sources=wanted, folder=str(place / "rows"))
         except WorkerAnswerError as error:
             if error.type_name in _TOO_MUCH:
                 raise

@@ -17,7 +17,8 @@ STEPS = 2
 
 # Tokens that a trainer may generate of each answer, passes whose gradients it adds up, and rows that it gets.
 _ANSWER, _PASSES, _ROWS = 64, 2, 512
-# Tokens of a row where they are not known.
+# Rows that are evaluated; tokens of a row where they are not known.
+_EVALUATED = 8
 _ROW_TOKENS = 200
 _MODEL = re.compile(r"(^|_)model_name_or_path$")
 # Fields that say how many tokens are generated, and those that only a trainer that generates has.
@@ -39,10 +40,11 @@ class Named(Record):
 
 
 class Source(Record):
-    """A data set that a plan names, as an entry of TRL's `datasets`, and the file for its first rows."""
+    """A data set that a plan names, as an entry of TRL's `datasets`; the file for its first rows, and how many."""
 
     entry: dict[str, Any]
     file: str
+    rows: int
 
 
 def models_of(situation: Situation) -> list[Named]:
@@ -66,20 +68,23 @@ def _revision(teachers: Any, own: Any, name: str) -> str | None:
 
 def sources_of(situation: Situation) -> list[Source]:
     """Return the data sets that the plan names; of a `dataset_name` the splits that the run reads."""
-    get = situation.settings.get
+    get, rows = situation.settings.get, rows_of(situation)
     if entries := [entry for entry in get("datasets") or [] if isinstance(entry, dict) and entry.get("path")]:
-        return [Source(entry=entry, file=f"part-{number}.parquet") for number, entry in enumerate(entries)]
+        return [Source(entry=entry, file=f"part-{number}.parquet", rows=rows) for number, entry in enumerate(entries)]
     name = get("dataset_name")
     if not isinstance(name, str) or not name:
         return []
-    splits = [get("dataset_train_split") or "train", *([get("dataset_test_split")] if evaluates(situation) else [])]
+    splits = {str(get("dataset_train_split") or "train"): rows}
+    if evaluates(situation):
+        splits.setdefault(str(get("dataset_test_split")), _EVALUATED)
     return [
         # `datasets` knows a split by the name of its file.
         Source(
             entry={"path": name, "name": get("dataset_config"), "split": split},
             file=f"data/{split}-00000-of-00001.parquet",
+            rows=count,
         )
-        for split in dict.fromkeys(map(str, splits))
+        for split, count in splits.items()
     ]
 
 

@@ -9,16 +9,16 @@ from .datasets_adapter import first_rows
 from .trl_adapter import directory
 
 
-def write_rows(sources: list[dict[str, Any]], rows: int, cwd: str, folder: str) -> list[int]:
+def write_rows(sources: list[dict[str, Any]], cwd: str, folder: str) -> list[int]:
     """Write the first rows of each data set to a parquet file below `folder`, and return how many there are of each.
 
-    `sources` are as `datasets_adapter.preview` takes them, each with "file", the name of its file. Columns and their
-    types are those of the data. Raises what the libraries raise.
+    `sources` are as `datasets_adapter.preview` takes them, each with "file", the name of its file, and "rows", how
+    many. Columns and their types are those of the data. Raises what the libraries raise.
     """
     counts = []
     with directory(cwd):
         for source in sources:
-            table = first_rows(source, rows)
+            table = first_rows(source, source["rows"])
             table = table.cast(_decoded(table.features))
             file = Path(folder, source["file"])
             file.parent.mkdir(parents=True, exist_ok=True)

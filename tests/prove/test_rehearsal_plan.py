@@ -77,11 +77,11 @@ def test_the_configuration_keeps_what_it_says_but_models_and_data() -> None:
 def test_a_named_data_set_stays_one_with_its_splits() -> None:
     plan = on_the_cpu(
         datasets=[], dataset_name="a/data", dataset_config="small", dataset_train_split="train_sft",
-        dataset_test_split="test_sft", eval_strategy="steps",
+        dataset_test_split="test_sft", eval_strategy="steps", per_device_train_batch_size=16,
     )  # fmt: skip
-    assert [(it.entry, it.file) for it in sources_of(plan)] == [
-        ({"path": "a/data", "name": "small", "split": "train_sft"}, "data/train_sft-00000-of-00001.parquet"),
-        ({"path": "a/data", "name": "small", "split": "test_sft"}, "data/test_sft-00000-of-00001.parquet"),
+    assert [(it.entry, it.file, it.rows) for it in sources_of(plan)] == [
+        ({"path": "a/data", "name": "small", "split": "train_sft"}, "data/train_sft-00000-of-00001.parquet", 32),
+        ({"path": "a/data", "name": "small", "split": "test_sft"}, "data/test_sft-00000-of-00001.parquet", 8),
     ]
     found = yaml.safe_load(rehearsed_config(plan, {}, ROWS, sources_of(plan)))
     assert (found["dataset_name"], found["dataset_train_split"]) == (str(ROWS), "train_sft")
