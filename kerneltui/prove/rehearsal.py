@@ -38,7 +38,7 @@ from kerneltui.prove.rehearsal_plan import (
 from kerneltui.prove.rehearsal_result import Heard, judged
 from kerneltui.runs.directory import Command, RunDirectory
 from kerneltui.runs.journal import open_log
-from kerneltui.runs.launch import training_command
+from kerneltui.runs.launch import make_kernel_loadable, training_command
 from kerneltui.runs.processes import end_processes
 from kerneltui.text import now
 
@@ -83,6 +83,7 @@ class Rehearsing:
             data, sources = self._data(place, tell)
             run = RunDirectory(place / "run")
             command = self._command(run, models, data, sources)
+            make_kernel_loadable(self.situation)
             tell("starting the trainer")
             heard = Heard(run, steps_of(self.situation), tell)
             code, hung = self._train(run, command, heard)

@@ -41,8 +41,7 @@ def launch(
             "\n".join(f"✖ {finding.title}" for finding in assessment.findings if finding.severity == "block"),
             "Mend what blocks (`kerneltui check` says why), or launch all the same with --force.",
         )
-    if situation.offline:
-        _make_loadable(situation)
+    make_kernel_loadable(situation)
     run = _make_directory(runs, situation.plan.launch.name)
     try:
         command = _write_record(run, situation, assessment, python, forced)
@@ -54,8 +53,13 @@ def launch(
     return run
 
 
-def _make_loadable(situation: Situation) -> None:
-    """Let the kernel of a run that does not ask the Hub load from the cache, where that holds its build whole."""
+def make_kernel_loadable(situation: Situation) -> None:
+    """Let the kernel of a run that does not ask the Hub load from the cache, where that holds its build whole.
+
+    Of a run that asks the Hub nothing is touched.
+    """
+    if not situation.offline:
+        return
     for kernel in cached_kernels(cache_folder(situation.plan.environment)).get(str(situation.attention.repository), ()):
         make_loadable(kernel)
 
