@@ -16,6 +16,7 @@ from kerneltui.cli.fetch import fetch
 from kerneltui.cli.kernels import kernels
 from kerneltui.cli.output import tell_error
 from kerneltui.cli.plan import check, export
+from kerneltui.cli.prove import prove
 from kerneltui.cli.runs import checkpoint, resume, runs, stop, watch
 from kerneltui.cli.screen import full_screen
 from kerneltui.cli.server import doctor, report
@@ -37,14 +38,14 @@ def app(context: click.Context, python: Path | None, server: Path | None, runs_d
     """
     if context.invoked_subcommand is None:
         full_screen(python, server, runs_dir)
-    if server is not None and context.invoked_subcommand in ("launch", "demo"):
+    if server is not None and context.invoked_subcommand in ("launch", "demo", "prove"):
         refuse_recorded(server)
     given = {"python": python, "server": server, "runs_dir": runs_dir}
     context.default_map = {name: {k: v for k, v in given.items() if v is not None} for name in app.commands}
 
 
 _VERBS = (
-    *(doctor, kernels, check, data, fetch, launch, demo),
+    *(doctor, kernels, check, data, prove, fetch, launch, demo),
     *(runs, watch, stop, checkpoint, resume, export, report),
 )
 for _verb in _VERBS:

@@ -11,11 +11,16 @@ import click
 from kerneltui.cli import options
 from kerneltui.cli.fetch import bring
 from kerneltui.cli.output import print_json, print_lines
+from kerneltui.cli.prove import make_proof
 from kerneltui.cli.runs import follow_run
 from kerneltui.cli.situation import asker_of, assess_plan, gpu_numbers, plan_of, refuse_recorded, server_report
 
 if TYPE_CHECKING:
+    from kerneltui.advice.assessment import Assessment
+    from kerneltui.advice.situation import Situation
+    from kerneltui.facts.proof import Proof
     from kerneltui.facts.server import Server
+    from kerneltui.interpreter import Asker
     from kerneltui.plan.plan import Plan
 
 
@@ -24,7 +29,8 @@ if TYPE_CHECKING:
 @options.arguments
 @options.name
 @options.gpus
-@click.option("--force", is_flag=True, help="Launch past a block.")
+@click.option("--prove", is_flag=True, help="Try the plan first, and launch only what passes.")
+@click.option("--force", is_flag=True, help="Launch past a block, and past a proof that failed.")
 @options.wait
 @options.python
 @options.server
@@ -35,6 +41,7 @@ def launch(
     arguments: tuple[str, ...],
     name: str | None,
     gpus: str | None,
+    prove: bool,
     force: bool,
     wait: bool,
     python: Path | None,
@@ -47,7 +54,7 @@ def launch(
 
     refuse_recorded(server)
     plan = plan_of(trainer, arguments, name=name, gpus=gpus)
-    _launch(plan, python, runs_directory(runs_dir), force=force, wait=wait, as_json=as_json)
+    _launch(plan, python, runs_directory(runs_dir), force=force, wait=wait, as_json=as_json, prove=prove)
 
 
 @click.command()
@@ -88,6 +95,7 @@ def _launch(
     wait: bool,
     as_json: bool,
     machine: Server | None = None,
+    prove: bool = False,
 ) -> None:
     from kerneltui.advice.show import finding_lines
     from kerneltui.fetch import for_all_ranks, offline
@@ -102,7 +110,8 @@ def _launch(
         if for_all_ranks(situation) and not assessment.blocked:
             # So that ranks do not download side by side.
             situation = offline(situation, bring(situation, asker, python))
-        run = launch_run(situation, assessment, runs, find_interpreter(python), forced=force)
+        proof = _proof(situation, assessment, asker, python, force) if prove else None
+        run = launch_run(situation, assessment, runs, find_interpreter(python), forced=force, proof=proof)
         print_lines(will_run_lines(assessment.will_run), err=True)
     if as_json:
         print_json({"schema": 1, "name": run.name, "path": str(run.path)})
@@ -110,3 +119,16 @@ def _launch(
         click.echo(f"{run.name} is running. Find it again with: kerneltui watch {shlex.quote(str(run.path))}")
     if wait:
         follow_run(run, quiet=as_json)
+
+
+def _proof(
+    situation: Situation, assessment: Assessment, asker: Asker, python: Path | None, force: bool
+) -> Proof | None:
+    """Return the proof of a plan after telling it on standard error; None where its launch is blocked anyway."""
+    from kerneltui.show_proof import proof_lines
+
+    if assessment.blocked and not force:
+        return None
+    proof = make_proof(situation, asker, python)
+    print_lines(proof_lines(proof), err=True)
+    return proof

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kerneltui.errors import KerneltuiError, UsageError
+from kerneltui.facts.proof import AttentionShape
 from kerneltui.interpreter import Asker
 from kerneltui.records import Record, from_builtins
 from kerneltui.text import plain
@@ -13,7 +14,8 @@ from kerneltui.text import plain
 class ModelFacts(Record):
     """A model's configuration as the installed transformers reads it; None where it does not say.
 
-    `head_dims` are all head dimensions of its layer kinds, largest first; `window` is in tokens; the `supports_…` and
+    `head_dims` are all head dimensions of its layer kinds, largest first; `window` is in tokens; `attention` has the
+    shape of each kind of layer with attention; the `supports_…` and
     `compatible_flash` flags are those of the first named class, None where this transformers lacks the class.
 
     `parameters` are counted in its class, built without memory, shared ones once; `linear` are the names of its linear
@@ -33,6 +35,7 @@ class ModelFacts(Record):
     window: int | None = None
     softcap: float | None = None
     layer_types: tuple[str, ...] = ()
+    attention: tuple[AttentionShape, ...] = ()
     dtype: str | None = None
     supports_flash: bool | None = None
     supports_sdpa: bool | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from kerneltui.records import Document, Record
+from kerneltui.text import now
 
 Outcome = Literal["passed", "failed", "skipped"]
 
@@ -75,7 +76,8 @@ class Subject(Record, frozen=True, kw_only=True):
     """What a preflight is about; another commit, card, driver, torch or shape is another subject.
 
     `commit` and `variant` are those of a Hub kernel, `content_hash` that of a local one; a native name has none, and
-    its code is that of the `packages`. `device` is the card's name, "cpu" without one.
+    its code is that of the `packages`. `device` is the card's name, "cpu" without one. `length`, `batch` and `packed`
+    are the plan's, for the measurement.
     """
 
     implementation: str
@@ -91,6 +93,7 @@ class Subject(Record, frozen=True, kw_only=True):
     shapes: tuple[AttentionShape, ...]
     length: int
     batch: int = 1
+    packed: bool = False
 
 
 class Preflight(Trial, frozen=True, kw_only=True):
@@ -202,3 +205,8 @@ class Proof(Document):
     def passed(self) -> bool:
         """Whether something was tried, and all of it passed."""
         return bool(self.parts) and not self.failed
+
+
+def no_proof(reason: str) -> Proof:
+    """Return the record of a launch without a proof, which says of each part why there is none."""
+    return Proof(time=now(), unmade=dict.fromkeys(("preflight", "rehearsal", "memory"), reason))

@@ -23,8 +23,8 @@ PHASE_SIGNS: dict[str, str] = {
 class RunRecord(Document):
     """`run.json`: what was asked and what it resolved to before launch. Never changed.
 
-    `forced` tells that the person insisted on a launch past a block; `environment_names` are the variables that were
-    set.
+    `forced` tells that the person insisted on a launch past a block or a proof that failed; `environment_names` are the
+    variables that were set.
     """
 
     name: str

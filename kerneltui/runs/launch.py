@@ -11,6 +11,7 @@ from kerneltui.advice.assessment import Assessment
 from kerneltui.advice.situation import Situation
 from kerneltui.errors import KerneltuiError, UsageError
 from kerneltui.facts.cached import cache_folder, cached_kernels, make_loadable
+from kerneltui.facts.proof import Proof, no_proof
 from kerneltui.interpreter import worker_command
 from kerneltui.paths import check_run_name
 from kerneltui.plan.devices import ORDER, VISIBLE, name_gpus
@@ -28,12 +29,18 @@ _TELEMETRY_OFF = ("HF_HUB_DISABLE_TELEMETRY", "DISABLE_TELEMETRY", "DO_NOT_TRACK
 
 
 def launch(
-    situation: Situation, assessment: Assessment, runs: Path, python: Path, *, forced: bool = False
+    situation: Situation,
+    assessment: Assessment,
+    runs: Path,
+    python: Path,
+    *,
+    forced: bool = False,
+    proof: Proof | None = None,
 ) -> RunDirectory:
     """Start a run in a new directory under `runs` and return it once its supervisor has taken over.
 
-    Raises KerneltuiError when the assessment blocks (unless `forced`), UsageError for a name that is taken or cannot be
-    used. Where it raises, it leaves nothing behind.
+    Raises KerneltuiError when the assessment blocks or the `proof` failed (unless `forced`), UsageError for a name that
+    is taken or cannot be used. Where it raises, it leaves nothing behind.
     """
     if assessment.blocked and not forced:
         raise KerneltuiError(
@@ -41,10 +48,17 @@ def launch(
             "\n".join(f"✖ {finding.title}" for finding in assessment.findings if finding.severity == "block"),
             "Mend what blocks (`kerneltui check` says why), or launch all the same with --force.",
         )
+    if proof is not None and proof.failed and not forced:
+        raise KerneltuiError(
+            "Not launched: its proof failed",
+            "What was tried before the launch does not work on this machine.",
+            "`kerneltui prove` shows it again; launch all the same with --force.",
+        )
     make_kernel_loadable(situation)
     run = _make_directory(runs, situation.plan.launch.name)
     try:
         command = _write_record(run, situation, assessment, python, forced)
+        run.write("proof.json", proof or no_proof("no proof was asked for"))
         begin_attempt(run, command)
     except BaseException:
         shutil.rmtree(run.path, ignore_errors=True)
@@ -144,6 +158,5 @@ def _write_record(
             environment_names=tuple(sorted(command.environment)),
         ),
     )
-    run.write("proof.json", {"schema": 1, "made": False, "reason": "no proof was asked for"})
     run.write("state.json", initial_state(1))
     return command

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import transformers.trainer
 from transformers import TrainerCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
+from .loaded import loaded_kernels
 from .record import Record, describe
 
 # Seconds between two progress lines, and at most between two looks for a request.
@@ -204,27 +204,3 @@ def _attention(config: Any) -> str | None:
     """Return the attention implementation that the model uses, read back from the model."""
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     return getattr(text, "_attn_implementation", None)
-
-
-def loaded_kernels() -> list[dict[str, Any]]:
-    """Return the Hub kernels that this process has loaded: repository, revision, commit, variant, version."""
-    kernels = sys.modules.get("kernels")
-    if kernels is None or not hasattr(kernels, "get_loaded_kernels"):
-        return []
-    return [_loaded(kernel) for kernel in kernels.get_loaded_kernels()]
-
-
-def _loaded(kernel: Any) -> dict[str, Any]:
-    path = Path(kernel.module.__file__)
-    parts = path.parts
-    build = len(parts) - 1 - parts[::-1].index("build") if "build" in parts else None
-    cached = "snapshots" in parts
-    return {
-        "name": str(kernel.metadata.name),
-        "version": kernel.metadata.version,
-        "repository": kernel.repo_info.repo_id if kernel.repo_info else None,
-        "revision": kernel.repo_info.revision if kernel.repo_info else None,
-        "commit": parts[parts.index("snapshots") + 1] if cached else "local",
-        "variant": parts[build + 1] if build is not None else path.parent.name,
-        "path": str(path.parent),
-    }

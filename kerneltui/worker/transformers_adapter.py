@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from .attention_shapes import attention_shapes
 from .model_shape import has_chat_template, shape
 
 
@@ -46,8 +47,12 @@ def hub_cause(error: BaseException) -> BaseException:
 
 def _facts(config: Any) -> dict[str, Any]:
     text = config.get_text_config()
+    # Layers that differ keep transformers from telling what most of them have (Gemma 4); `attention` has each kind.
+    text.allow_global_per_layer_attribute_access = True
     heads = getattr(text, "num_attention_heads", None)
     hidden = getattr(text, "hidden_size", None)
+    window = _window(text)
+    shapes = attention_shapes(text, window, _model_class(config))
     dtype = getattr(config, "dtype", None) or getattr(text, "dtype", None)
     return {
         "model_type": config.model_type,
@@ -56,22 +61,23 @@ def _facts(config: Any) -> dict[str, Any]:
         "hidden_size": hidden,
         "heads": heads,
         "kv_heads": getattr(text, "num_key_value_heads", None) or heads,
-        "head_dims": _head_dims(text, hidden, heads),
+        "head_dims": _head_dims(text, hidden, heads, shapes),
         "vocabulary": getattr(text, "vocab_size", None),
         "context": getattr(text, "max_position_embeddings", None),
-        "window": _window(text),
+        "window": window,
         "softcap": getattr(text, "attn_logit_softcapping", None),
         "layer_types": sorted(set(getattr(text, "layer_types", None) or [])),
+        "attention": shapes,
         "dtype": str(dtype).removeprefix("torch.") if dtype else None,
         **_class_flags(config),
     }
 
 
-def _head_dims(text: Any, hidden: int | None, heads: int | None) -> list[int]:
-    """Return every head dimension that the configuration names, largest first."""
+def _head_dims(text: Any, hidden: int | None, heads: int | None, shapes: list[dict[str, Any]]) -> list[int]:
+    """Return every head dimension that the configuration names or its kinds of layers have, largest first."""
     named = [getattr(text, name, None) for name in ("head_dim", "global_head_dim", "v_head_dim")]
     latent = [getattr(text, name, None) or 0 for name in ("qk_nope_head_dim", "qk_rope_head_dim")]
-    found = {int(value) for value in [*named, sum(latent)] if value}
+    found = {int(value) for value in [*named, sum(latent), *(it["head_dim"] for it in shapes)] if value}
     if not found and hidden and heads:
         found = {hidden // heads}
     return sorted(found, reverse=True)
@@ -89,10 +95,7 @@ def _window(text: Any) -> int | None:
 
 def _class_flags(config: Any) -> dict[str, Any]:
     """Return what the model class says of attention; None where the class is not in this transformers."""
-    import transformers
-
-    names = list(config.architectures or [])
-    kind = getattr(transformers, names[0], None) if names else None
+    kind = _model_class(config)
     if kind is None:
         return {
             "supports_flash": None,
@@ -107,6 +110,14 @@ def _class_flags(config: Any) -> dict[str, Any]:
         "supports_flex": bool(getattr(kind, "_supports_flex_attn", False)),
         "compatible_flash": list(compatible) if compatible else None,
     }
+
+
+def _model_class(config: Any) -> Any:
+    """Return the first class that a configuration names, None where it is not in this transformers."""
+    import transformers
+
+    names = list(config.architectures or [])
+    return getattr(transformers, names[0], None) if names else None
 
 
 HANDLERS = {"transformers.model": model}

@@ -13,8 +13,10 @@ import pytest
 
 from kerneltui.assess import assess
 from kerneltui.errors import KerneltuiError, UsageError
+from kerneltui.facts.proof import Proof
 from kerneltui.facts.server import Gpu, MigInstance
 from kerneltui.plan.plan import Launch
+from kerneltui.records import read_record
 from kerneltui.runs import start as module
 from kerneltui.runs.directory import ACTIVE, Command, RunDirectory
 from kerneltui.runs.launch import launch, training_command
@@ -23,6 +25,7 @@ from kerneltui.runs.places import known_places, remember
 from kerneltui.runs.processes import processes_of
 from kerneltui.runs.supervisor import start_supervisor
 from tests.advice.situations import make_build, make_situation
+from tests.facts.test_proof import PREFLIGHT
 from tests.runs.fakes import ago, set_state
 from tests.waiting import until
 
@@ -44,6 +47,26 @@ def test_what_blocks_is_not_launched(tmp_path: Path) -> None:
     assert raised.value.title == "Not launched: something blocks"
     assert raised.value.message.startswith("✖ ")
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_proof_that_failed_is_not_launched_and_is_kept_where_the_person_insists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kerneltui.runs.launch.begin_attempt", lambda run, command: None)
+    proof = Proof(time="t", preflight=msgspec.structs.replace(PREFLIGHT, ended="crashed", ending="signal 11"))
+    with pytest.raises(KerneltuiError, match="Not launched: its proof failed"):
+        launch(FINE, assess(FINE), tmp_path / "runs", PYTHON, proof=proof)
+    assert not (tmp_path / "runs").exists()
+    run = launch(FINE, assess(FINE), tmp_path / "runs", PYTHON, proof=proof, forced=True)
+    assert read_record(run.path / "proof.json", Proof) == proof
+    assert run.read_run().forced
+
+
+def test_a_launch_without_a_proof_says_why_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kerneltui.runs.launch.begin_attempt", lambda run, command: None)
+    run = launch(FINE, assess(FINE), tmp_path / "runs", PYTHON)
+    proof = read_record(run.path / "proof.json", Proof)
+    assert proof.unmade == dict.fromkeys(("preflight", "rehearsal", "memory"), "no proof was asked for")
 
 
 def test_a_name_that_is_taken_is_told_and_nothing_is_touched(tmp_path: Path) -> None:

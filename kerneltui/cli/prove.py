@@ -1,0 +1,60 @@
+"""The verb that tries a plan before it is launched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kerneltui.cli import options
+from kerneltui.cli.output import print_json, print_lines, progress
+from kerneltui.cli.situation import asker_of, assess_plan, plan_of, refuse_recorded
+
+if TYPE_CHECKING:
+    from kerneltui.advice.situation import Situation
+    from kerneltui.facts.proof import Proof
+    from kerneltui.interpreter import Asker
+
+
+@click.command(context_settings=options.PASS_ON)
+@options.trainer
+@options.arguments
+@options.gpus
+@click.option("--again", is_flag=True, help="Try anew what was tried before with the same kernel, card and shapes.")
+@options.python
+@options.server
+@options.as_json
+def prove(
+    trainer: str,
+    arguments: tuple[str, ...],
+    gpus: str | None,
+    again: bool,
+    python: Path | None,
+    server: Path | None,
+    as_json: bool,
+) -> None:
+    """Try a plan on this machine: its attention, forward and backward, at the model's shapes."""
+    from kerneltui.show_proof import proof_lines
+
+    refuse_recorded(server)
+    plan = plan_of(trainer, arguments, gpus=gpus)
+    with asker_of(plan, python) as asker:
+        situation, _ = assess_plan(plan, asker, python, None)
+        proof = make_proof(situation, asker, python, again=again)
+    print_json(proof) if as_json else print_lines(proof_lines(proof))
+    if not proof.passed:
+        raise SystemExit(1)
+
+
+def make_proof(situation: Situation, asker: Asker, python: Path | None, *, again: bool = False) -> Proof:
+    """Return the proof of a situation, with its progress on a terminal's standard error. Raises KerneltuiError."""
+    from kerneltui.facts.hub import Hub
+    from kerneltui.interpreter import find_interpreter
+    from kerneltui.paths import hub_answers
+    from kerneltui.prove.prove import Proving
+
+    hub = Hub.of(situation.plan.environment, folder=hub_answers())
+    with progress() as tell:
+        proving = Proving(situation, asker, hub, find_interpreter(python), again=again)
+        return proving.run(lambda part, text: tell(f"{part}: {text}"))
