@@ -22,6 +22,9 @@ _SPARE = 1 << 30
 # Seconds for a listing, and for a download: a large model over a slow line takes hours.
 _LISTING, _DOWNLOAD = 300.0, 7 * 24 * 3600.0
 
+# The width of the bar of a download, in cells.
+_BAR = 20
+
 # Trainers that take nothing from the Hub but their kernel, model and data.
 _WHOLLY_KNOWN = ("sft", "dpo", "kto", "reward")
 
@@ -203,6 +206,15 @@ def _check_space(parts: list[Part]) -> None:
             f"{gigabytes(wanted)} are still to come, and {gigabytes(free)} are free where the cache is.",
             "Make room (hf cache prune), or set HF_HOME to a larger disk.",
         )
+
+
+def progress_words(part: Part, come: int) -> str:
+    """Return a line with a bar on how much of a part has come, in bytes."""
+    if not part.size:
+        return f"fetching {part.name}" + (f": {gigabytes(come)}" if come else "")
+    share = min(1.0, come / part.size)
+    filled = round(share * _BAR)
+    return f"{part.name} {'█' * filled}{'░' * (_BAR - filled)} {share:4.0%} of {gigabytes(part.size)}"
 
 
 def gigabytes(count: int) -> str:

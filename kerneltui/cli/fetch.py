@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,8 @@ from kerneltui.cli.situation import asker_of, assess_plan, plan_of
 
 if TYPE_CHECKING:
     from kerneltui.advice.situation import Situation
-    from kerneltui.fetch import Fetched, Part
-    from kerneltui.interpreter import Asker, ProgressCallback
+    from kerneltui.fetch import Fetched
+    from kerneltui.interpreter import Asker
 
 _BAR = 20
 
@@ -39,7 +38,7 @@ def fetch(trainer: str, arguments: tuple[str, ...], python: Path | None, as_json
 def bring(situation: Situation, asker: Asker, python: Path | None) -> Fetched:
     """Fetch what a situation needs, with its progress on a terminal's standard error. Raises KerneltuiError."""
     from kerneltui.facts.hub import Hub
-    from kerneltui.fetch import fetch, needed
+    from kerneltui.fetch import fetch, needed, progress_words
     from kerneltui.interpreter import find_interpreter
     from kerneltui.paths import hub_answers
 
@@ -48,20 +47,6 @@ def bring(situation: Situation, asker: Asker, python: Path | None) -> Fetched:
     with progress() as tell:
         tell("asking the Hub what is to be fetched")
         parts = needed(situation, asker, hub)
-        return fetch(parts, situation, find_interpreter(python), on_progress=_bar(tell))
-
-
-def _bar(tell: ProgressCallback) -> Callable[[Part, int], None]:
-    """Return a function that shows how much of a part has come."""
-    from kerneltui.fetch import gigabytes
-
-    def show(part: Part, count: int) -> None:
-        if not part.size:
-            tell(f"fetching {part.name}" + (f": {gigabytes(count)}" if count else ""))
-            return
-        share = min(1.0, count / part.size)
-        filled = round(share * _BAR)
-        bar = "█" * filled + "░" * (_BAR - filled)
-        tell(f"{part.name} {bar} {share:4.0%} of {gigabytes(part.size)}")
-
-    return show
+        return fetch(
+            parts, situation, find_interpreter(python), on_progress=lambda part, come: tell(progress_words(part, come))
+        )

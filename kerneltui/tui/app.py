@@ -21,6 +21,7 @@ from kerneltui.errors import KerneltuiError
 from kerneltui.text import plain
 from kerneltui.tui.filters import AsciiSigns, NoColour, needs_ascii
 from kerneltui.tui.keys import EVERYWHERE, MODEL_STEP, OPTIONS_STEP, REVISION_STEP, SERVER_STEP, Key, bindings, name_of
+from kerneltui.tui.pauses import screen_first
 from kerneltui.tui.screens.home import HomeScreen
 from kerneltui.tui.theme import DARK, LIGHT
 
@@ -84,6 +85,7 @@ class KerneltuiApp(App[str]):
 
     def on_mount(self) -> None:
         """Show home, and on top of it the run that was asked for; end in order when the terminal goes away."""
+        screen_first()
         # By itself Python would end at once, and leave the terminal on the other screen and deaf to its keys.
         with contextlib.suppress(RuntimeError, ValueError):  # where this is not the main thread
             for number in (signal.SIGHUP, signal.SIGTERM):
@@ -103,6 +105,14 @@ class KerneltuiApp(App[str]):
         """End the asker."""
         if self._session is not None:
             self._session.close()
+
+    @property
+    def _background_screens(self) -> list[Screen[Any]]:
+        """The screens that can be seen through the one in front.
+
+        Textual always counts the one right below, so that each change of it draws all of the front anew.
+        """
+        return super()._background_screens if self.screen.styles.background.a < 1 else []
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return what every line goes through: no colour where NO_COLOR is set, ASCII where that is needed."""

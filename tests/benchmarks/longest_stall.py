@@ -4,7 +4,8 @@ Each round starts kerneltui and an empty Textual app side by side, each on a pty
 every few milliseconds to come back. While kerneltui's wizard waits for an asker that imports TRL and for a Hub that
 takes five seconds for every answer, then while the list of kernels waits for the same Hub, and then while its live
 pane follows a log that grows by 50 lines a second, the longest delays of both are taken. Both have the same machine at
-the same time, so what others do there weighs on both.
+the same time, so what others do there weighs on both; but the busier one the more, since it waits for a processor more
+often. So each delay is also told without the time that the thread was ready and had no processor (Linux: schedstat).
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from textual.app import App, ComposeResult
-from textual.widgets import Footer
+from textual.screen import Screen
+from textual.widgets import Footer, Static
 
 import kerneltui.tui
 from kerneltui import demo
@@ -34,8 +37,10 @@ from tests.tui.fake_runs import FakeRun
 
 PAUSE = 0.002
 LINES = 50
-# How long each part is watched, in seconds; and how long a screen that was just opened is left alone before.
+# How long each part is watched at least, in seconds, and at most, where its screen still waits for the Hub; how long
+# a screen that was just opened is left alone before that.
 PARTS = {"wizard": 25.0, "kernels": 15.0, "live": 10.0}
+AT_MOST = 120.0
 OPENING = 4.0
 
 
@@ -57,16 +62,26 @@ class Empty(App[None]):
     async def measure(self) -> None:
         with self.told.open("w", encoding="utf-8") as file:
             while True:
-                print(time.monotonic(), await delay(0.25), file=file, flush=True)
+                print(time.monotonic(), *await delay(0.25), file=file, flush=True)
 
 
-async def delay(seconds: float) -> float:
-    """Return how late the event loop came back at most within so many seconds, in seconds."""
-    longest, end = 0.0, time.monotonic() + seconds
-    while (start := time.monotonic()) < end:
+def queued() -> float:
+    """Return for how long this thread has waited for a processor, in seconds."""
+    return int(Path(f"/proc/self/task/{threading.get_native_id()}/schedstat").read_text().split()[1]) / 1e9
+
+
+async def delay(seconds: float, goes_on: Callable[[], bool] = lambda: False) -> tuple[float, float]:
+    """Return how late the event loop came back at most, and at most without waiting for a processor, in seconds.
+
+    It looks for so many seconds, and longer as long as `goes_on` says so.
+    """
+    longest, own, end = 0.0, 0.0, time.monotonic() + seconds
+    while (start := time.monotonic()) < end or (start < end + AT_MOST and goes_on()):
+        before = queued()
         await asyncio.sleep(PAUSE)
-        longest = max(longest, time.monotonic() - start - PAUSE)
-    return longest
+        late = time.monotonic() - start - PAUSE
+        longest, own = max(longest, late), max(own, late - (queued() - before))
+    return longest, own
 
 
 def ours(folder: Path) -> App[str]:
@@ -76,6 +91,7 @@ def ours(folder: Path) -> App[str]:
     from kerneltui.tui.screens.kernels import KernelsScreen
     from kerneltui.tui.screens.run import RunScreen
     from kerneltui.tui.screens.wizard import WizardScreen
+    from kerneltui.tui.widgets.pane import Pane
 
     data = {"path": "json", "data_files": str(demo.data_path("sft"))}
     config = {"model_name_or_path": str(demo.model_path()), "datasets": [data], "use_cpu": True}
@@ -90,16 +106,19 @@ def ours(folder: Path) -> App[str]:
         async def play(self) -> None:
             told = {}
             await asyncio.sleep(OPENING)
-            for part, screen in (
-                ("wizard", WizardScreen(plan, at=3)),
-                ("kernels", KernelsScreen()),
-                ("live", RunScreen(RunDirectory(folder / "runs" / "calm-otter"))),
-            ):
+            wizard, kernels = WizardScreen(plan, at=3), KernelsScreen()
+            live = RunScreen(RunDirectory(folder / "runs" / "calm-otter"))
+            waits: dict[str, tuple[Screen[Any], Callable[[], bool]]] = {
+                "wizard": (wizard, lambda: "judged …" in str(wizard.query_one("#kernel-why", Static).content)),
+                "kernels": (kernels, lambda: "…" in kernels.query_one("#list", Pane).title_text),
+                "live": (live, lambda: False),
+            }
+            for part, (screen, goes_on) in waits.items():
                 self.push_screen(screen)
                 await asyncio.sleep(OPENING)
                 start = time.monotonic()
-                longest = await delay(PARTS[part])
-                told[part] = (start, time.monotonic(), longest)
+                delays = await delay(PARTS[part], goes_on)
+                told[part] = (start, time.monotonic(), *delays)
             (folder / "ours.json").write_text(json.dumps(told), encoding="utf-8")
             self.exit()
 
@@ -145,8 +164,8 @@ def grow(run: FakeRun, over: threading.Event) -> None:
                 run.log(step, loss=4 / step, grad_norm=1.0, learning_rate=2e-5, entropy=2.0, num_tokens=step * 1000)
 
 
-def one_round(hub: LoopbackHub) -> dict[str, tuple[float, float]]:
-    """Return for each part the longest delay of kerneltui and that of the empty app, in seconds."""
+def one_round(hub: LoopbackHub) -> dict[str, tuple[float, ...]]:
+    """Return for each part the longest delays (see `delay`) of kerneltui and of the empty app, in seconds."""
     with tempfile.TemporaryDirectory() as name:
         folder, over = Path(name), threading.Event()
         run = FakeRun(folder / "runs")
@@ -162,8 +181,8 @@ def one_round(hub: LoopbackHub) -> dict[str, tuple[float, float]]:
         parts = json.loads((folder / "ours.json").read_text())
         idle = [tuple(map(float, line.split())) for line in (folder / "empty.txt").read_text().splitlines()]
     return {
-        part: (longest, max(late for when, late in idle if start <= when <= end))
-        for part, (start, end, longest) in parts.items()
+        part: (*delays, *(max(it[kind] for it in idle if start <= it[0] <= end) for kind in (1, 2)))
+        for part, (start, end, *delays) in parts.items()
     }
 
 
@@ -174,19 +193,25 @@ def main() -> None:
         app.run()
         return
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    found: dict[str, list[tuple[float, float]]] = {part: [] for part in PARTS}
+    found: dict[str, list[tuple[float, ...]]] = {part: [] for part in PARTS}
     with tempfile.TemporaryDirectory() as name, LoopbackHub(Path(name)) as hub:
         os.environ.update({key: value for key, value in hub.environment().items() if value})
         hub.fail("/", delay=5.0)
         for number in range(rounds):
-            for part, pair in one_round(hub).items():
-                found[part].append(pair)
-            told = [f"{part} {a * 1000:.0f} ms, empty {b * 1000:.0f} ms" for part in PARTS for a, b in found[part][-1:]]
-            print(f"round {number + 1}: {';  '.join(told)}", flush=True)
-    for part, pairs in found.items():
-        a, b = (statistics.median(pair[arm] for pair in pairs) for arm in (0, 1))
-        medians = f"medians of {rounds}: {a * 1000:.0f} and {b * 1000:.0f} ms"
-        print(f"{part}: kerneltui / empty Textual app = {a / b:.2f} ({medians})")
+            for part, delays in one_round(hub).items():
+                found[part].append(delays)
+                print(f"round {number + 1}, {part}: {_words(delays)}", flush=True)
+    for part, rounds_of in found.items():
+        a, own_a, b, own_b = medians = [statistics.median(values) for values in zip(*rounds_of, strict=True)]
+        print(
+            f"{part}: kerneltui / empty Textual app = {a / b:.2f}, without waiting for a processor {own_a / own_b:.2f}"
+        )
+        print(f"  medians of {rounds}: {_words(medians)}")
+
+
+def _words(delays: Sequence[float]) -> str:
+    a, own_a, b, own_b = (1000 * value for value in delays)
+    return f"{a:.0f} ms, empty {b:.0f} ms; not waiting for a processor {own_a:.1f} ms, empty {own_b:.1f} ms"
 
 
 if __name__ == "__main__":

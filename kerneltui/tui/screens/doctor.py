@@ -87,6 +87,7 @@ class DoctorScreen(BaseScreen[None]):
         """Read the server."""
         self.query_one(KeyFooter).show(DOCTOR)
         self.query_one("#findings").display = False
+        self.query_one("#findings-pane", Pane).entitle("Findings")
         self._tell_progress("reading the server")
         self.read_server()
 
@@ -147,6 +148,7 @@ class DoctorScreen(BaseScreen[None]):
     @on(BaseScreen.Failed)
     def _failed(self, message: BaseScreen.Failed) -> None:
         """Say what is wrong."""
+        self.query_one("#findings-pane", Pane).wait(None)
         self.query_one("#why", Static).update(Content(plain_line(str(message.error))))
 
     def on_option_list_option_highlighted(self) -> None:
@@ -200,11 +202,13 @@ class DoctorScreen(BaseScreen[None]):
         return self._findings[at] if at is not None and at < len(self._findings) else None
 
     def _tell_progress(self, text: str) -> None:
-        self.query_one("#findings-pane", Pane).wait("Findings", text)
+        self.query_one("#findings-pane", Pane).wait(text)
 
     def _show_findings(self) -> None:
         choices = self.query_one("#findings", OptionList)
-        self.query_one("#findings-pane", Pane).entitle("Findings", count_findings(self._findings))
+        pane = self.query_one("#findings-pane", Pane)
+        pane.entitle("Findings", count_findings(self._findings))
+        pane.wait(None)
         at = choices.highlighted or 0
         choices.set_options(Option(finding_line(finding)) for finding in self._findings)
         choices.display = bool(self._findings)

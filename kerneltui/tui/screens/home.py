@@ -20,6 +20,7 @@ from kerneltui.tui.resuming import ResumesRuns
 from kerneltui.tui.screens.base import BaseScreen
 from kerneltui.tui.theme import COLOURS
 from kerneltui.tui.widgets.key_footer import KeyFooter
+from kerneltui.tui.widgets.lines import Note
 from kerneltui.tui.widgets.pane import Pane
 from kerneltui.tui.widgets.tables import show_rows
 
@@ -64,7 +65,7 @@ class HomeScreen(ResumesRuns):
 
     def compose(self) -> ComposeResult:
         """Lay out the runs over the server and the start card."""
-        yield Static("", id="title")
+        yield Note("", id="title")
         with Pane(id="runs-pane"):
             runs: DataTable[Content] = DataTable(id="runs", cursor_type="row")
             yield runs
@@ -75,8 +76,9 @@ class HomeScreen(ResumesRuns):
             classes="pane",
         )
         with Horizontal(id="cards"):
-            with Pane(id="server-pane"):
-                yield Static("", id="server")
+            with Pane(id="server-pane") as server:
+                server.entitle("This server")
+                yield Note("", id="server")
             with Pane(id="start") as start:
                 start.entitle("Start")
                 yield Static(_start_card())
@@ -87,7 +89,7 @@ class HomeScreen(ResumesRuns):
         self._set_title(None)
         self._show_keys()
         self.query_one("#runs-pane").display = False
-        self.query_one("#server-pane", Pane).wait("This server", "reading the server")
+        self.query_one("#server-pane", Pane).wait("reading the server")
         # What they import competes with the first picture, so it waits for that.
         self.call_after_refresh(self._start_reading)
 
@@ -169,7 +171,7 @@ class HomeScreen(ResumesRuns):
     @on(BaseScreen.Progress)
     def _progress(self, message: BaseScreen.Progress) -> None:
         """Say what is being found out."""
-        self.query_one("#server-pane", Pane).wait("This server", message.text)
+        self.query_one("#server-pane", Pane).wait(message.text)
 
     def on_home_screen_server_read(self, message: ServerRead) -> None:
         """Show the server card, and when all is known how well it is."""
@@ -178,10 +180,11 @@ class HomeScreen(ResumesRuns):
         from kerneltui.tui.widgets.findings import count_findings
         from kerneltui.tui.widgets.server_card import server_card
 
-        self.query_one("#server", Static).update(server_card(message.server))
+        self.query_one("#server", Note).update(server_card(message.server))
         if PENDING not in message.server.unavailable.values():
-            state = f"{count_findings(judge_server(message.server))} · d says more"
-            self.query_one("#server-pane", Pane).entitle("This server", state)
+            pane = self.query_one("#server-pane", Pane)
+            pane.entitle("This server", f"{count_findings(judge_server(message.server))} · d says more")
+            pane.wait(None)
         set_aside()
         self._set_title(message.server)
 
@@ -189,8 +192,8 @@ class HomeScreen(ResumesRuns):
     def _failed(self, message: BaseScreen.Failed) -> None:
         """Say in the card what is wrong."""
         text = Content("\n").join(Content(part) for part in str(message.error).splitlines())
-        self.query_one("#server", Static).update(text)
-        self.query_one("#server-pane", Pane).entitle("This server")
+        self.query_one("#server", Note).update(text)
+        self.query_one("#server-pane", Pane).wait(None)
 
     def action_open(self) -> None:
         """Open the run under the cursor."""
@@ -295,7 +298,7 @@ class HomeScreen(ResumesRuns):
             from kerneltui.tui.widgets.server_card import headline
 
             parts.append(headline(server, recorded=self.kerneltui.recorded is not None))
-        self.query_one("#title", Static).update(Content("  ").join(parts))
+        self.query_one("#title", Note).update(Content("  ").join(parts))
 
 
 def _start_card() -> Content:

@@ -12,7 +12,8 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import DataTable, Input, Static
+from textual.timer import Timer
+from textual.widgets import DataTable, Input
 from textual.worker import get_current_worker
 
 from kerneltui.advice.catalogue import COMMUNITY
@@ -26,11 +27,17 @@ from kerneltui.tui.keys import KERNELS, bindings
 from kerneltui.tui.screens.base import BaseScreen
 from kerneltui.tui.widgets.kernel_details import row_details
 from kerneltui.tui.widgets.key_footer import KeyFooter
+from kerneltui.tui.widgets.lines import Note
+from kerneltui.tui.widgets.pane import Pane
 from kerneltui.tui.widgets.tables import show_rows
 from kerneltui.tui.widgets.verdicts import verdict_cell
 
 # Headings, each with the width of screen from which it is shown.
 _COLUMNS = {"": 0, "kernel": 0, "for": 100, "loads": 0, "cached": 0, "downloads": 0, "changed": 150}
+
+
+# What comes within so many seconds is shown together; and so many rows are added at once.
+_MOMENT, _SLICE = 0.1, 20
 
 
 class KernelsScreen(BaseScreen[None]):
@@ -64,19 +71,20 @@ class KernelsScreen(BaseScreen[None]):
         self._rows: dict[str, KernelRow] = {}
         self._lock = threading.Lock()
         self._search = ""
-        self._state = ""
+        self._problem = ""
+        self._due: Timer | None = None
         self._moved = False
 
     def compose(self) -> ComposeResult:
         """Lay out the list beside what is known of the row under the cursor."""
-        yield Static("", id="title")
+        yield Note("", id="title")
         yield Input(placeholder="a part of the name; enter searches all publishers, esc shows all again", id="filter")
         with Horizontal(id="body"):
-            table: DataTable[Any] = DataTable(id="kernels", cursor_type="row", classes="pane")
-            table.border_title = "Kernels"
-            yield table
+            with Pane(id="list"):
+                table: DataTable[Any] = DataTable(id="kernels", cursor_type="row")
+                yield table
             with VerticalScroll(id="details", classes="pane", can_focus=False):
-                yield Static("", id="details-text")
+                yield Note("", id="details-text")
         yield KeyFooter(id="keys")
 
     def on_mount(self) -> None:
@@ -111,28 +119,31 @@ class KernelsScreen(BaseScreen[None]):
         self.post_message(self.Changed())
 
     def on_kernels_screen_changed(self) -> None:
-        """Show what came."""
-        self._show()
+        """Show what came, with what comes in the next moment."""
+        self._show_soon()
+
+    def _show_soon(self) -> None:
+        if self._due is None:
+            self._due = self.set_timer(_MOMENT, self._show)
 
     def on_kernels_screen_read(self, message: Read) -> None:
         """Show the whole list, and what kept the Hub from telling all."""
         with self._lock:
             self._rows = {row.repository: row for row in message.found.repositories}
         error = message.found.error
-        self._state = f"▲ {plain_line(error.title)}: shown is what was kept or is in the cache" if error else ""
-        self._show()
+        self._problem = f"▲ {plain_line(error.title)}: shown is what was kept or is in the cache" if error else ""
+        self.query_one("#list", Pane).wait(None)
+        self._show_soon()
 
     @on(BaseScreen.Progress)
     def _progress(self, message: BaseScreen.Progress) -> None:
         """Say what is being found out."""
-        self._state = f"{plain_line(message.text)} …"
-        self._show_title()
+        self.query_one("#list", Pane).wait(message.text)
 
     @on(BaseScreen.Failed)
     def _failed(self, message: BaseScreen.Failed) -> None:
         """Say what happened."""
-        self._state = ""
-        self._show_title()
+        self.query_one("#list", Pane).wait(None)
         self.kerneltui.show_error(message.error)
 
     def on_key(self) -> None:
@@ -202,21 +213,25 @@ class KernelsScreen(BaseScreen[None]):
         return sort_rows(row for row in rows if wanted in row.repository.lower())
 
     def _show(self) -> None:
-        table = self.query_one("#kernels", DataTable)
-        show_rows(table, _COLUMNS, {row.repository: _cells(row) for row in self._shown()}, right=("downloads",))
+        self._due = None
+        table, rows = self.query_one("#kernels", DataTable), self._shown()
+        part = rows[: table.row_count + _SLICE]  # all at once would keep a key waiting
+        show_rows(table, _COLUMNS, {row.repository: _cells(row) for row in part}, right=("downloads",))
         if not self._moved:
             table.move_cursor(row=0, animate=False)
-        self._show_title()
+        if len(part) < len(rows):
+            self._show_soon()
+        self._show_titles(rows)
         self._explain()
 
-    def _show_title(self) -> None:
-        attention = [row for row in self._shown() if row.role == "attention"]
+    def _show_titles(self, rows: list[KernelRow]) -> None:
+        whose = f"of all publishers with “{plain_line(self._search)}”" if self._search else f"of {COMMUNITY}"
+        title = Content.assemble((f"Kernels {whose}  ", "bold $primary"), (self._problem, "$warning"))
+        self.query_one("#title", Note).update(title)
+        attention = [row for row in rows if row.role == "attention"]
         judged = sum(row.verdict is not None for row in attention)
-        counts = f"{len(self._shown())} kernels · {judged} of {len(attention)} for attention judged"
-        title = Content.assemble(
-            ("Kernels ", "bold $primary"), (f"{counts}  ", "$secondary"), (self._state, "$secondary")
-        )
-        self.query_one("#title", Static).update(title)
+        counts = f"{len(rows)} kernels · {judged} of {len(attention)} for attention judged"
+        self.query_one("#list", Pane).entitle("Kernels", counts)
 
     def _current(self) -> KernelRow | None:
         table, shown = self.query_one("#kernels", DataTable), self._shown()
@@ -224,8 +239,8 @@ class KernelsScreen(BaseScreen[None]):
 
     def _explain(self) -> None:
         row = self._current()
-        empty = "No kernel has that in its name." if self._rows else self._state
-        self.query_one("#details-text", Static).update(row_details(row) if row else Content(empty))
+        empty = "No kernel has that in its name." if self._rows else self._problem or "asking the Hub …"
+        self.query_one("#details-text", Note).update(row_details(row) if row else Content(empty))
 
 
 def _cells(row: KernelRow) -> tuple[str | Text | None, ...]:

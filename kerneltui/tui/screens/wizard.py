@@ -194,7 +194,8 @@ class WizardScreen(JudgingScreen):
         state = self.state
         self.query_one("#steps", Note).update(self._steps_line())
         pane = self.query_one("#step", SwitchPane)
-        pane.wait(self._title(), state.busy) if state.busy else pane.entitle(self._title())
+        pane.entitle(self._title())
+        pane.wait(state.busy)
         self.step.show(state)
         findings = self._findings()
         self.query_one("#findings", ScrollPane).entitle("Findings", findings_title(findings, state))

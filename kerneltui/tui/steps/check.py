@@ -13,16 +13,18 @@ from textual.content import Content
 from textual.message import Message
 
 from kerneltui.advice.assessment import Assessment
+from kerneltui.advice.situation import Situation
 from kerneltui.errors import KerneltuiError
 from kerneltui.plan.forms import as_shell, as_yaml
 from kerneltui.plan.script import as_python
 from kerneltui.show import will_run_lines
-from kerneltui.text import plain
+from kerneltui.text import plain, plain_line
 from kerneltui.tui.keys import CHECK
 from kerneltui.tui.steps.step import Step, WizardState
 from kerneltui.tui.widgets.lines import Note
 
 if TYPE_CHECKING:
+    from kerneltui.fetch import Part
     from kerneltui.runs.directory import RunDirectory
 
 
@@ -33,6 +35,16 @@ class CheckStep(Step):
     ENTER = "Launch"
     KEYS = CHECK
     PURPOSE = "What will really run, with file and command as they will be used. Enter or l starts it; e exports it."
+
+    @dataclass
+    class Fetching(Message):
+        """What is being fetched before the run starts, and how far that is."""
+
+        text: str
+
+        def can_replace(self, message: Message) -> bool:
+            """A newer word replaces one that was not yet shown."""
+            return isinstance(message, CheckStep.Fetching)
 
     @dataclass
     class Launched(Message):
@@ -93,19 +105,38 @@ class CheckStep(Step):
             self.notify("\n".join(titles), title="✖ Something blocks: f applies a fix", severity="error", markup=False)
         elif not self._launching:
             self._launching = True
-            self._launch(state.assessment)
+            self._launch(state.situation, state.assessment)
 
     @work(thread=True, exclusive=True, group="launch", description="launching the run")
-    def _launch(self, assessment: Assessment) -> None:
+    def _launch(self, situation: Situation, assessment: Assessment) -> None:
+        from kerneltui.fetch import for_all_ranks
         from kerneltui.runs.launch import launch
 
-        assert self._state and self._state.situation
         try:
-            run = launch(self._state.situation, assessment, self.session.runs, self.session.python)
+            if for_all_ranks(situation):
+                situation = self._fetched(situation)
+            run = launch(situation, assessment, self.session.runs, self.session.python)
         except KerneltuiError as error:
             self.post_message(self.Failed(error))
             return
         self.post_message(self.Launched(run))
+
+    def _fetched(self, situation: Situation) -> Situation:
+        """Fetch what the run needs once, so that its ranks do not download side by side; they start offline then."""
+        from kerneltui.fetch import fetch, needed, offline, progress_words
+
+        def tell(part: Part, come: int) -> None:
+            self.post_message(self.Fetching(progress_words(part, come)))
+
+        self.post_message(self.Fetching("asking the Hub what is to be fetched"))
+        parts = needed(situation, self.session.asker, self.session.hub)
+        found = fetch(parts, situation, self.session.python, on_progress=tell)
+        return offline(situation, found)
+
+    @on(Fetching)
+    def _fetching(self, message: Fetching) -> None:
+        if self._launching:
+            self.query_one("#check-verdict", Note).update(Content.styled(f"{plain_line(message.text)} …", "$secondary"))
 
     @on(Launched)
     def _launched(self, message: Launched) -> None:
@@ -119,6 +150,8 @@ class CheckStep(Step):
     @on(Failed)
     def _failed(self, message: Failed) -> None:
         self._launching = False
+        if self._state:
+            self.show(self._state)
         self.kerneltui.show_error(message.error)
 
     def export(self) -> None:

@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import DataTable
+from textual.worker import get_current_worker
 
 from kerneltui import demo
 from kerneltui.advice.finding import SIGNS
@@ -36,6 +37,13 @@ class KernelStep(Step):
         "Choose the attention. Native names are shown with what they really become; refused ones say why. A kernel of a"
         " publisher that the Hub does not call trusted needs t first: its code runs on this machine."
     )
+
+    @dataclass
+    class Found(Message):
+        """What there is to choose from."""
+
+        basis: tuple[Any, ...]
+        names: list[str]
 
     @dataclass
     class Judged(Message):
@@ -77,23 +85,28 @@ class KernelStep(Step):
         if basis == self._basis or not self.active:
             return
         self._basis, self._judged, self._recommended = basis, {}, None
-        own = situation.settings.get("model_name_or_path") == str(demo.model_path())
-        names = attention_candidates(situation.server.libraries, embedded=own)
-        asked = situation.settings.attention
-        self._names = [*names, *([asked] if asked and asked.partition("@")[0] not in names else [])]
-        self._show_rows()
-        self.judge_all(situation)
+        self.judge_all(situation, basis)
 
     @work(thread=True, exclusive=True, group="kernels", description="judging the attention kernels")
-    def judge_all(self, situation: Situation) -> None:
+    def judge_all(self, situation: Situation, basis: tuple[Any, ...]) -> None:
         """Judge every candidate in the place of the one that the plan names."""
-        for name in self._names:
+        worker, names = get_current_worker(), _candidates(situation)
+        self.post_message(self.Found(basis, names))
+        for name in names:
+            if worker.is_cancelled:  # another plan is judged by now
+                return
             try:
                 found = with_attention(situation, name, self.session.asker, self.session.hub)
                 self.post_message(self.Judged(name, found, verdict_of(found)))
             except KerneltuiError as error:
                 self.post_message(self.Judged(name, situation, Verdict(kind="unknown", reason=error.title)))
         self.post_message(self.JudgedAll())
+
+    @on(Found)
+    def _found(self, message: Found) -> None:
+        if message.basis == self._basis:
+            self._names = message.names
+            self._show_rows()
 
     @on(Judged)
     def _one_judged(self, message: Judged) -> None:
@@ -168,6 +181,15 @@ class KernelStep(Step):
             "–" if loads == name else loads.removeprefix(f"{name}@"),
             _brief(found.reason, name, choice),
         )
+
+
+def _candidates(situation: Situation) -> list[str]:
+    """Return what there is to choose from, and what the plan names."""
+    assert situation.server.libraries
+    own = situation.settings.get("model_name_or_path") == str(demo.model_path())
+    names = attention_candidates(situation.server.libraries, embedded=own)
+    asked = situation.settings.attention
+    return [*names, *([asked] if asked and asked.partition("@")[0] not in names else [])]
 
 
 def _brief(reason: str, name: str, choice: AttentionChoice) -> str:

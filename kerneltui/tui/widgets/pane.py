@@ -33,38 +33,33 @@ class Pane(Widget):
         self._title = ""
         self._state = Content("")
         self._only_title = False
-        self._waits_since: float | None = None
+        self._awaited: str | None = None
+        self._waits_since = 0.0
         self._clock: Timer | None = None
 
     def entitle(self, title: str, state: str | Content = "") -> None:
         """Show `title` on the left and `state` on the right; drawn anew only when one of them changed."""
-        self._waits_since = None
-        self._entitle(title, Content(state) if isinstance(state, str) else state)
-
-    def wait(self, title: str, what: str) -> None:
-        """Show that `what` is being found out; where that takes a while, for how long already."""
-        state = Content(f"{plain_line(what)} …")
-        if self._waits_since is None or not state.is_same(self._state):
-            self._waits_since = monotonic()
-            self._clock = self._clock or self.set_interval(1, self._tick)
-        self._entitle(title, state)
-
-    def _entitle(self, title: str, state: Content) -> None:
-        if title != self._title or not state.is_same(self._state):
-            self._title, self._state = title, state
+        content = Content(state) if isinstance(state, str) else state
+        if title != self._title or not content.is_same(self._state):
+            self._title, self._state = title, content
             self._draw_title()
 
-    def _tick(self) -> None:
-        if self._waits_since is not None:
-            self._draw_title()
-        elif self._clock is not None:
+    def wait(self, what: str | None) -> None:
+        """Show on the right what is being found out, and where that takes a while since when; None: nothing more."""
+        if what == self._awaited:
+            return
+        self._awaited, self._waits_since = what, monotonic()
+        if what is not None and self._clock is None:
+            self._clock = self.set_interval(1, self._draw_title)
+        elif what is None and self._clock is not None:
             self._clock.stop()
             self._clock = None
+        self._draw_title()
 
     @property
     def title_text(self) -> str:
         """The title and the state as plain text."""
-        return f"{self._title} {self._state.plain}".strip()
+        return f"{self._title} {self._whole_state().plain}".strip()
 
     def on_resize(self) -> None:
         """Fit the title to the new width."""
@@ -94,14 +89,20 @@ class Pane(Widget):
         self._only_title = False
 
     def _title_line(self, room: int) -> Content:
-        waited = monotonic() - self._waits_since if self._waits_since is not None else 0.0
-        state = self._state + (f" {duration(waited)}" if waited >= _SOON else "")
+        state = self._whole_state()
         if not state:
             return Content(cut_middle(self._title, room))
         title = cut_middle(self._title, max(4, room - state.cell_length - 3))
         fill = room - cell_len(title) - state.cell_length - 2
         line = Style(foreground=self.styles.border_top[1], bold=False)
         return Content.assemble(title, (f" {'─' * fill} ", line), state)
+
+    def _whole_state(self) -> Content:
+        if self._awaited is None:
+            return self._state
+        waited = monotonic() - self._waits_since
+        since = f" {duration(waited)}" if waited >= _SOON else ""
+        return Content(" · ").join(filter(None, [self._state, Content(f"{plain_line(self._awaited)} …{since}")]))
 
 
 class ScrollPane(Pane, VerticalScroll):
