@@ -25,13 +25,6 @@ from tests.tui.watching import until, until_shown
 MODEL = Part(kind="model", name="Qwen/Qwen2.5-0.5B", revision="main", size=100)
 
 
-class Waiting(WizardScreen):
-    """A wizard that asks nobody."""
-
-    def read_server(self, again: bool = False) -> None:  # type: ignore[override]
-        """Read nothing."""
-
-
 def test_a_run_of_several_ranks_is_fetched_for_once_and_starts_offline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -50,12 +43,13 @@ def test_a_run_of_several_ranks_is_fetched_for_once_and_starts_offline(
     monkeypatch.setattr(fetch, "needed", lambda *_: [MODEL])
     monkeypatch.setattr(fetch, "fetch", bring)
     monkeypatch.setattr(launch, "launch", start)
+    monkeypatch.setattr(WizardScreen, "read_server", lambda *_: None)
 
     async def play() -> None:
         app = KerneltuiApp(Path(sys.executable), tmp_path)
         async with app.run_test(size=(120, 40)) as pilot:
             made = make_situation(given={"attn_implementation": "sdpa"}, processes=2)
-            screen = Waiting(made.plan)
+            screen = WizardScreen(made.plan)
             await app.push_screen(screen)
             await until(pilot, lambda: all(step.is_mounted for step in screen._steps))
             await until(pilot, lambda: screen.query("#check-verdict"))
