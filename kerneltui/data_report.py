@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from kerneltui.advice.data import Fit, fits
-from kerneltui.errors import KerneltuiError
+from kerneltui.advice.fit import Fit, fits, known_fit
+from kerneltui.advice.mapping import mapped, propose, rename_roles
+from kerneltui.errors import KerneltuiError, UsageError
 from kerneltui.facts.dataset import DatasetFacts, read_dataset, sources_of
+from kerneltui.facts.mapping import ColumnMapping, parse_columns
 from kerneltui.facts.scan import Scan
 from kerneltui.facts.totals import Totals, totals
 from kerneltui.interpreter import Asker
@@ -35,7 +38,7 @@ class DataReport(Document):
     """The data of a plan for its trainer. `totals` are sums over the rows that were read, all of them after a `scan`.
 
     `data` is None where the parts of a mixture do not go together; `error` then says why. `batch` is how many rows a
-    batch has on each device.
+    batch has on each device; `mapping` is one with which a trainer that cannot read the data could.
     """
 
     trainer: str
@@ -44,6 +47,7 @@ class DataReport(Document):
     data: DatasetFacts | None = None
     error: str | None = None
     parts: tuple[Part, ...] = ()
+    mapping: ColumnMapping | None = None
     scan: Scan | None = None
     batch: int = 1
 
@@ -71,7 +75,31 @@ def look_at_data(
             raise
         return msgspec.structs.replace(found, error=str(error), fit=Fit(ok=False, reason=error.title))
     sums = totals(data.prepared) if data.prepared else Totals(rows=len(data.rows))
-    return msgspec.structs.replace(found, data=data, totals=sums, fit=fits(data, trainer, text_field=field))
+    fit = fits(data, trainer, text_field=field)
+    mapping = propose(data, trainer) if fit.ok is False else rename_roles(data, trainer)
+    return msgspec.structs.replace(found, data=data, totals=sums, fit=fit, mapping=mapping)
+
+
+def find_mapping(data: DatasetFacts, trainer: str, pairs: Sequence[str] = ()) -> ColumnMapping:
+    """Return the mapping that `pairs` such as "prompt=question" name, else the one that is proposed.
+
+    Raises UsageError where that does not make data which the trainer can read.
+    """
+    if not pairs:
+        found = propose(data, trainer) if fits(data, trainer).ok is False else rename_roles(data, trainer)
+        if found is None:
+            raise UsageError(
+                "No mapping is known for these columns",
+                f"They are {', '.join(data.types)}.",
+                "Name the columns: --map NEW=OLD, such as --map prompt=question --map completion=answer",
+            )
+        return found
+    columns = parse_columns(pairs, data.types)
+    texts = all(data.types[name] == "text" for found in columns.values() for name in found)
+    mapping = ColumnMapping(columns=columns, chat=texts and "prompt" in columns and data.chat_template is True)
+    if (fit := known_fit(mapped(data, mapping), trainer)).ok is False:
+        raise UsageError(f"{trainer} could not read that either", f"{fit.reason}.", "Map the columns that it wants.")
+    return mapping
 
 
 def with_scan(report: DataReport, scan: Scan) -> DataReport:

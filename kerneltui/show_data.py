@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -11,8 +12,10 @@ from rich.cells import cell_len, chop_cells
 
 from kerneltui.advice.finding import SIGNS
 from kerneltui.data_report import DataReport, Part
+from kerneltui.facts.copying import Copied
 from kerneltui.facts.prepared import Example, Piece, Prepared
 from kerneltui.facts.totals import median
+from kerneltui.plan.edit import edit_config
 from kerneltui.text import plain, plain_line, sure_width
 
 MARKS = {"loss": "▌", "context": " ", "cut": "×", "padding": "○", "hidden": "…"}
@@ -181,7 +184,7 @@ def padding_of(made: Prepared, example: Example, batch: int) -> int:
 
 def report_lines(report: DataReport, *, width: int, examples: int) -> list[str]:
     """Return a look at data as plain lines, its first `examples` rows token by token."""
-    lines = [part for text in _head(report) for part in wrap(plain_line(text), width)]
+    lines = [part for text in _head(report) for part in textwrap.wrap(plain_line(text), width, subsequent_indent="  ")]
     lines += [part for text in map(part_line, report.parts) for part in wrap(f"  {text}", width)]
     data = report.data
     if data is None:
@@ -213,8 +216,22 @@ def _head(report: DataReport) -> Iterator[str]:
     if data is not None:
         yield f"{data.name} · {data.split} · {data.kind}"
     yield f"{sign} {report.trainer}: {report.fit.reason}"
+    if report.mapping is not None:
+        yield f"→ `kerneltui data … --write auto` makes a copy with {report.mapping.words}"
     if data is not None:
         yield f"columns   {', '.join(f'{column.name} ({column.type})' for column in data.columns)}"
+
+
+def copied_lines(copied: Copied) -> list[str]:
+    """Return what was copied, and how a configuration reads it."""
+    gone = [name for name, value in copied.changes.items() if value is None]
+    there = {name: value for name, value in copied.changes.items() if value is not None}
+    leave = f", and leave out {', '.join(gone)}" if gone else ""
+    return [
+        f"{SIGNS['ready']} {copied.rows:,} rows are in {plain_line(copied.folder)}: {plain_line(copied.mapping.words)}",
+        f"Write in the configuration{leave}:",
+        *edit_config("", there).splitlines(),
+    ]
 
 
 def part_line(part: Part) -> str:

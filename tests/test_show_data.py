@@ -6,7 +6,7 @@ import itertools
 
 from rich.cells import cell_len
 
-from kerneltui.advice.data import Fit
+from kerneltui.advice.fit import Fit
 from kerneltui.data_report import DataReport, Part, with_scan
 from kerneltui.facts.dataset import Column, DatasetFacts
 from kerneltui.facts.prepared import Example, Piece, Prepared, Refusal, TokenSequence

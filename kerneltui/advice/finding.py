@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
+from kerneltui.facts.mapping import ColumnMapping
 from kerneltui.records import Record
 
 Severity = Literal["block", "warn", "note"]
@@ -17,7 +18,7 @@ SIGNS: dict[str, str] = {"ready": "✔", "block": "✖", "warn": "▲", "note": 
 
 
 class Fix(Record):
-    """What mends a finding: changes to the configuration, or a `command` to run.
+    """What mends a finding: changes to the configuration, a `command` to run, or a copy of the data by a `mapping`.
 
     `changes` maps a field to its new value, None removes the field; `nulls` are fields to be set to null, which is
     not the same where TRL's default is another value (max_length).
@@ -27,6 +28,12 @@ class Fix(Record):
     changes: dict[str, Any] = {}
     nulls: tuple[str, ...] = ()
     command: str | None = None
+    mapping: ColumnMapping | None = None
+
+    @property
+    def by_key(self) -> bool:
+        """Whether the wizard can apply it: it changes the plan, at once or once a copy is written."""
+        return bool(self.changes or self.nulls or self.mapping)
 
 
 class Finding(Record):

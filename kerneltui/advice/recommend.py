@@ -8,7 +8,7 @@ from typing import Any
 
 from kerneltui import demo
 from kerneltui.advice import known
-from kerneltui.advice.data import TRAINERS, fits
+from kerneltui.advice.fit import TRAINERS, fits
 from kerneltui.advice.health.torch_build import built_for
 from kerneltui.advice.memory import GIB
 from kerneltui.advice.options import recommend_options

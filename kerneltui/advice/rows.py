@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kerneltui.advice.finding import Finding, Fix, Severity
+from kerneltui.advice.mapping import copy_fix, propose
 from kerneltui.advice.situation import Situation
 from kerneltui.facts.dataset import DatasetFacts
 
@@ -69,8 +70,10 @@ def reward_lacks(situation: Situation) -> list[Finding]:
     if data is None:
         return []
     why = f"{data.name} has {', '.join(data.types)}. It would fail when the first completions are scored."
+    fixes = copy_fix(situation, propose(data, situation.plan.trainer))
+    fixes = tuple(fix for fix in fixes if fix.mapping and len(fix.mapping.columns) > 1)
     return [
-        _finding(situation, f"reward.{name}", "block", f"{name} needs the column {', '.join(columns)}", why)
+        _finding(situation, f"reward.{name}", "block", f"{name} needs the column {', '.join(columns)}", why, *fixes)
         for name, columns in data.reward_lacks.items()
     ]
 

@@ -64,7 +64,7 @@ def _fix(fix: Fix, width: int) -> Iterator[str]:
     """Give the label and the change on one line where it fits; else the change has a line of its own."""
     label, text = _line(fix.label), fix_text(fix)
     whole = [f"Set {name} to {_value(value)}" for name, value in fix.changes.items()]
-    if text.lower() == label.lower() or [label] == whole:
+    if not text or text.lower() == label.lower() or [label] == whole:
         yield f"{_INDENT}→ {label}"
         return
     sign = "$ " if fix.command else ""

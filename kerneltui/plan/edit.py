@@ -33,6 +33,13 @@ def edit_config(text: str, values: Mapping[str, Any], remove: Iterable[str] = ()
     return text
 
 
+def split_changes(changes: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return changes as the keys to set and those to remove, which have the value None."""
+    return {key: value for key, value in changes.items() if value is not None}, tuple(
+        key for key, value in changes.items() if value is None
+    )
+
+
 def _parse(text: str) -> dict[str, Any]:
     """Return the settings of a configuration, none for one that is empty or has comments only."""
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]

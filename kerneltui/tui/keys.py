@@ -79,7 +79,15 @@ DATA = (
     Key("left,p", "previous_row", "Previous row", "Show the row before.", footer=False, shown_as="←"),
     Key("t", "mode", "Tokens", "Show the row as text, token by token with the numbers, or as it is stored."),
     Key("s", "scan", "Scan all", "Read all rows, so that nothing is estimated; again stops it."),
-    Key("escape,q", "back", "Back", "Go back to the plan.", shown_as="esc"),
+    Key(
+        "c",
+        "choose",
+        "Choose",
+        "Choose the configuration and the split; of a mixture those of the part under the cursor.",
+    ),
+    Key("a", "add", "Add", "Add a data set, which TRL joins with what is there."),
+    Key("delete,backspace", "remove", "Remove", "Take the part under the cursor out of the mixture.", footer=False),
+    Key("escape,q", "back", "Back", "Go back to the plan, with what was changed.", shown_as="esc"),
 )
 WIZARD = (
     Key("enter", "take", "Take it", "Take what is marked and go to the next step."),

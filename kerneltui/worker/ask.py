@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import (
     dataset_choices,
+    dataset_copy,
     dataset_scan,
     datasets_adapter,
     kernels_adapter,
@@ -19,7 +20,7 @@ from .protocol import Handler, serve
 def main() -> None:
     """Serve every question of the adapters; each imports what it needs at its first question."""
     handlers: dict[str, Handler] = {}
-    data = (dataset_choices, dataset_scan, datasets_adapter)
+    data = (dataset_choices, dataset_copy, dataset_scan, datasets_adapter)
     for adapter in (*data, kernels_adapter, shrink, transformers_adapter, trl_adapter, trl_fields):
         handlers |= adapter.HANDLERS
     serve({**handlers, "packages": read_packages})

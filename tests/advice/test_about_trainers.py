@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kerneltui.advice.about_trainers import ABOUT, good_curve, good_curves
-from kerneltui.advice.data import TRAINERS
 from kerneltui.advice.experimental import missing_here
+from kerneltui.advice.fit import TRAINERS
 from kerneltui.facts.server import Server
 from kerneltui.records import read_record
 from kerneltui.worker.experimental import experimental_trainers

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kerneltui.advice.data import fits, fitting_trainers
+from kerneltui.advice.fit import fits, fitting_trainers
 from kerneltui.facts.dataset import Column, DatasetFacts
 from kerneltui.worker.datasets_adapter import column_facts
 from tests.advice.situations import blocks, changes, findings

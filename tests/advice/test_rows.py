@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kerneltui.advice.data import fits
+from kerneltui.advice.fit import fits
 from kerneltui.facts.dataset import Column, DatasetFacts
 from kerneltui.facts.prepared import Prepared, Refusal, TokenSequence
 from tests.advice.situations import changes, findings

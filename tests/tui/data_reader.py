@@ -22,7 +22,7 @@ class DataReader:
     def ask(self, question: str, **arguments: Any) -> Any:
         self.asked.append((question, arguments))
         if (answer := self.answers.get(question.removeprefix("data."))) is not None:
-            return answer
+            return answer(arguments) if callable(answer) else answer
         match question:
             case "data.preview":
                 return self._preview(**arguments)

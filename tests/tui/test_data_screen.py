@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from textual.pilot import Pilot
 
 from kerneltui.tui.app import KerneltuiApp
-from kerneltui.tui.screens.data import DataScreen
+from kerneltui.tui.screens.data import DataChange, DataScreen
 from kerneltui.tui.session import Session
 from tests.tui.data_reader import DataReader
 from tests.tui.watching import rows, shown, until, until_shown
@@ -95,3 +95,64 @@ async def test_data_that_cannot_be_read_says_why(tmp_path: Path) -> None:
         await until_shown(pilot, "✖ No data set trl-lib/Capybara on the Hub", "[/red]", "hf auth login")
         await pilot.press("s", "n", "t", "escape")
         await until(pilot, lambda: not isinstance(app.screen, DataScreen))
+
+
+def _choices(asked: dict[str, Any]) -> dict[str, Any]:
+    chosen = asked["configuration"]
+    return {
+        "configurations": ["en", "[vi]"], "default": None, "configuration": chosen,
+        "splits": ["train", "test"] if chosen else [],
+    }  # fmt: skip
+
+
+async def test_configuration_and_split_are_chosen_by_keys(tmp_path: Path) -> None:
+    reader = DataReader(choices=_choices)
+    app = make_app(tmp_path, reader)
+    taken: list[DataChange | None] = []
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        app.push_screen(DataScreen(VALUES, tmp_path, "sft"), taken.append)
+        await until_shown(pilot, "Row 1 of 30 read")
+        await pilot.press("c")
+        await until_shown(pilot, "Configuration", "[vi]")
+        await pilot.press("down", "enter")
+        await until_shown(pilot, "Split", "test")
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: reader.asked[-1][0] == "data.preview" and isinstance(app.screen, DataScreen))
+        (source,) = reader.asked[-1][1]["sources"]
+        assert source == {"path": "trl-lib/Capybara", "name": "[vi]", "split": "test"}
+        await until_shown(pilot, "Row 1 of 30 read")
+        await pilot.press("escape")
+        await until(pilot, lambda: taken)
+    assert taken == [DataChange({"dataset_config": "[vi]", "dataset_train_split": "test"})]
+
+
+async def test_a_mixture_is_put_together_and_judged_part_by_part(tmp_path: Path) -> None:
+    (tmp_path / "mine.jsonl").write_text("{}")
+    refused = {"error_type": "DatasetNotFoundError", "error": "not there", "status": 404, "part": 0}
+
+    def preview(asked: dict[str, Any]) -> dict[str, Any]:
+        lone = len(asked["sources"]) == 1 and asked["sources"][0]["path"] == "json"
+        return refused if lone else DataReader().ask("data.preview", **asked)
+
+    reader = DataReader(preview=preview, choices=_choices)
+    app = make_app(tmp_path, reader)
+    taken: list[DataChange | None] = []
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        app.push_screen(DataScreen(VALUES, tmp_path, "sft"), taken.append)
+        await until_shown(pilot, "Row 1 of 30 read")
+        await pilot.press("c")
+        await until_shown(pilot, "Configuration")
+        await pilot.press("escape", "a", *"mine.jsonl", "enter")
+        await until_shown(pilot, "✔ trl-lib/Capybara · train: conversations", "✖ mine.jsonl · train: No data set")
+        await pilot.press("shift+tab", "down", "c")
+        assert [question for question, _ in reader.asked].count("data.choices") == 1, "a file has none"
+        await pilot.press("a", *"b/c", "enter")
+        await until_shown(pilot, "✔ b/c · train: conversations")
+        await pilot.press("delete")
+        await until(pilot, lambda: "mine.jsonl" not in shown(pilot) and "b/c · train" in shown(pilot))
+        await pilot.press("escape")
+        await until(pilot, lambda: taken)
+    gone = ("dataset_name", "dataset_config", "dataset_train_split")
+    assert taken == [DataChange({"datasets": [{"path": "trl-lib/Capybara"}, {"path": "b/c"}]}, gone)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -155,3 +156,27 @@ async def test_a_run_is_found_again_by_another_app(app: KerneltuiApp, tmp_path: 
         await pilot.pause()
         await pilot.press("y")
         await until(pilot, lambda: RunDirectory(run.path).read_state().phase == "stopped")
+
+
+@pytest.mark.full
+async def test_data_with_other_columns_is_seen_and_mended_by_one_key(app: KerneltuiApp, tmp_path: Path) -> None:
+    rows = [{"question": f"{number} plus 1?", "answer": str(number + 1)} for number in range(40)]
+    (tmp_path / "qa.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "qa.yaml").write_text(
+        f"model_name_or_path: {demo.model_path()}\ndatasets: [{{path: json, data_files: qa.jsonl}}]\nuse_cpu: true\n"
+    )
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        app.push_screen(WizardScreen(make_plan("sft", ["qa.yaml"], cwd=tmp_path), at=1))
+        screen = await at_step(pilot, 2)
+        await until(pilot, lambda: screen.state.assessment and screen.state.assessment.blocked)
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: "question:" in shown(pilot) and "Row 1 of 40 read" in shown(pilot))
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is screen)
+        await pilot.press("ctrl+f")
+        await until(pilot, lambda: app.screen is screen and "kerneltui-data" in (screen.state.plan.config or ""))
+        await until(pilot, lambda: screen.state.busy is None and screen.state.situation and screen.state.situation.data)
+        assert screen.state.assessment and not screen.state.assessment.blocked
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: "▌ 1<|im_end|>" in shown(pilot) and "0 plus 1?<|im_end|>" in shown(pilot))

@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from kerneltui import demo
+from kerneltui.advice.mapping import propose
 from kerneltui.errors import KerneltuiError, UsageError
 from kerneltui.facts.choices import read_choices
+from kerneltui.facts.copying import copy_data, free_folder
 from kerneltui.facts.dataset import DatasetFacts, read_dataset
 from kerneltui.facts.scan import Scan, scan_data
 from kerneltui.facts.totals import totals
@@ -199,6 +201,33 @@ def test_a_scan_reads_every_row_and_can_be_stopped(asker: Asker, tmp_path: Path)
     assert (refused.row, refused.column) == (26, "completion")
     with pytest.raises(KerneltuiError, match="it would take whole splits"):
         scan_data(asker, {**values, "datasets": [{"path": "json", "split": "train[:3]"}]}, tmp_path, "sft")
+
+
+def test_a_copy_with_other_columns_is_read_as_the_trainer_reads_it(asker: Asker, tmp_path: Path) -> None:
+    rows = [{"question": f"{number}+1?", "answer": f"{number + 1} 你好"} for number in range(30)]
+    for split in ("train", "test"):
+        (tmp_path / "qa").mkdir(exist_ok=True)
+        (tmp_path / "qa" / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    values = {"dataset_name": "qa", "eval_strategy": "steps", "model_name_or_path": str(demo.model_path())}
+    mapping = propose(read_dataset(asker, values, tmp_path, "sft"), "sft")
+    assert mapping is not None
+    folder = free_folder(values, tmp_path, "sft")
+    assert copy_data(asker, values, tmp_path, mapping, folder, stop=lambda: True) is None
+    assert not (tmp_path / folder).exists(), "nothing is left"
+    copied = copy_data(asker, values, tmp_path, mapping, folder)
+    assert copied is not None
+    assert (copied.folder, copied.rows) == ("kerneltui-data/qa-sft", 60)
+    assert copied.changes["dataset_name"] == folder
+    assert sorted(path.name for path in (tmp_path / folder).iterdir()) == ["test.jsonl", "train.jsonl"]
+    found = read_dataset(asker, {**values, **copied.changes}, tmp_path, "sft")
+    assert (found.kind, found.total, found.refused) == ("prompt-completion, conversational", None, None)
+    assert found.prepared is not None and found.prepared.constructed
+    assert free_folder(values, tmp_path, "sft") == f"{folder}-2"
+    broken = {**values, "dataset_name": None, "datasets": [{"path": "json", "data_files": "qa/train.jsonl"}]}
+    (tmp_path / "qa" / "train.jsonl").write_text('{"question": "a", "answer": "b"}\n' * 3 + "no\n")
+    with pytest.raises(UsageError, match="cannot be read"):
+        copy_data(asker, broken, tmp_path, mapping, f"{folder}-2")
+    assert not (tmp_path / f"{folder}-2").exists()
 
 
 def test_a_template_that_is_not_here_is_no_fault_of_the_rows(asker: Asker, tmp_path: Path) -> None:

@@ -14,11 +14,14 @@ from textual.containers import Horizontal
 from textual.content import Content
 
 from kerneltui.advice.finding import SIGNS, Finding
-from kerneltui.plan.edit import edit_config
+from kerneltui.facts.copying import Copied
+from kerneltui.facts.mapping import ColumnMapping
+from kerneltui.plan.edit import edit_config, split_changes
 from kerneltui.plan.plan import Plan
 from kerneltui.text import plain_line
 from kerneltui.tui.keys import CHECK, WIZARD, Key, bindings
 from kerneltui.tui.pauses import set_aside
+from kerneltui.tui.screens.copy_data import CopyData
 from kerneltui.tui.screens.dialog import Dialog
 from kerneltui.tui.screens.judging import JudgingScreen
 from kerneltui.tui.steps.check import CheckStep
@@ -158,11 +161,26 @@ class WizardScreen(JudgingScreen):
         if fix is None:
             self.notify("No finding has a fix that a key can apply.", markup=False)
             return
-        values = {name: value for name, value in fix.changes.items() if value is not None}
+        if fix.mapping is not None:
+            self._copy_data(fix.mapping)
+            return
+        values, gone = split_changes(fix.changes)
         values |= dict.fromkeys(fix.nulls)
-        gone = tuple(name for name, value in fix.changes.items() if value is None)
         self.set_plan(self.state.plan, values, gone)
         self.notify(plain_line(fix.label), title="Applied", markup=False)
+
+    def _copy_data(self, mapping: ColumnMapping) -> None:
+        """Write a copy of the data, and let the plan read that."""
+        plan, situation = self.state.plan, self.state.situation
+        if situation is None:
+            return
+
+        def take(copied: Copied | None) -> None:
+            if copied is not None and self.state.plan == plan:
+                self.set_plan(plan, *split_changes(copied.changes))
+                self.notify(f"{copied.rows:,} rows are in {copied.folder}.", title="Applied", markup=False)
+
+        self.app.push_screen(CopyData(situation.settings.values, Path(plan.cwd), plan.trainer, mapping), take)
 
     def action_details(self) -> None:
         """Show every finding with why, source and fixes."""

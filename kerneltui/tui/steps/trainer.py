@@ -10,8 +10,8 @@ from textual.content import Content
 from textual.widgets import DataTable
 
 from kerneltui.advice.about_trainers import ABOUT, good_curves
-from kerneltui.advice.data import Fit, fits
 from kerneltui.advice.experimental import missing_here
+from kerneltui.advice.fit import Fit, fits
 from kerneltui.advice.recommend import Recommendation, recommend_trainer
 from kerneltui.facts.dataset import DatasetFacts, dataset_name
 from kerneltui.facts.server import Libraries, Server

@@ -58,11 +58,11 @@ def in_order(findings: Sequence[Finding], changed: frozenset[str]) -> list[Findi
 
 def next_fix(ordered: Sequence[Finding]) -> Fix | None:
     """Return the fix that one key applies: the first that changes the plan, of the finding that stands first."""
-    return next((fix for finding in ordered for fix in finding.fixes if fix.changes or fix.nulls), None)
+    return next((fix for finding in ordered for fix in finding.fixes if fix.by_key), None)
 
 
 def _line(finding: Finding, new: bool, first: Fix | None) -> Content:
-    fix = next((fix for fix in finding.fixes if fix.changes or fix.nulls), None)
+    fix = next((fix for fix in finding.fixes if fix.by_key), None)
     if fix is None:
         return finding_line(finding, "bold" if new else "")
     key = Content.styled("f ", "bold $primary") if fix is first else Content("")
