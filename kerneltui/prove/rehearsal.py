@@ -31,6 +31,7 @@ from kerneltui.prove.rehearsal_plan import (
     processes_of,
     rehearsed_config,
     rehearsed_flags,
+    renumbered,
     sources_of,
     steps_of,
     untried,
@@ -79,10 +80,11 @@ class Rehearsing:
         begun = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="kerneltui-rehearsal-", ignore_cleanup_errors=True) as folder:
             place = Path(folder)
-            models, words = self._models(place, tell)
+            models, small = self._models(place, tell)
             data, sources = self._data(place, tell)
             run = RunDirectory(place / "run")
-            command = self._command(run, models, data, sources)
+            changes = {**changes_of(self.situation), **(renumbered(self.situation, small["layers"]) if small else {})}
+            command = self._command(run, models, data, sources, changes)
             make_kernel_loadable(self.situation)
             tell("starting the trainer")
             heard = Heard(run, steps_of(self.situation), tell)
@@ -92,13 +94,13 @@ class Rehearsing:
             made,
             time=now(),
             seconds=round(time.monotonic() - begun, 1),
-            model=words,
-            changed=changes_of(self.situation),
+            model=_in_words(small) if small else None,
+            changed=changes,
             untried=tuple(untried(self.situation)),
         )
 
-    def _models(self, place: Path, tell: ProgressCallback) -> tuple[dict[str, str], str | None]:
-        """Return the small model of each field that names one, and what the trained one is, in words."""
+    def _models(self, place: Path, tell: ProgressCallback) -> tuple[dict[str, str], dict[str, Any] | None]:
+        """Return the small model of each field that names one, and what the trained one is."""
         made: dict[tuple[str, str | None], tuple[str, dict[str, Any]] | None] = {}
         found: dict[str, str] = {}
         for named in models_of(self.situation):
@@ -109,7 +111,7 @@ class Rehearsing:
             if small := made[key]:
                 found[named.field] = small[0]
         trained = next((it for it in made.values() if it and it[0] == found.get("model_name_or_path")), None)
-        return found, _in_words(trained[1]) if trained else None
+        return found, trained[1] if trained else None
 
     def _small(self, named: Named, folder: str) -> tuple[str, dict[str, Any]] | None:
         """Return the folder of a small model and what it is; None where its class cannot be imported.
@@ -146,7 +148,14 @@ class Rehearsing:
         timeout = max(1.0, self._deadline - time.monotonic())
         return self._asker.ask(question, timeout=timeout, cwd=self.situation.plan.cwd, **arguments)
 
-    def _command(self, run: RunDirectory, models: dict[str, str], data: Path | None, sources: list[Source]) -> Command:
+    def _command(
+        self,
+        run: RunDirectory,
+        models: dict[str, str],
+        data: Path | None,
+        sources: list[Source],
+        changes: dict[str, Any],
+    ) -> Command:
         """Write the configuration of the rehearsal, and return the command that a run of it would have."""
         situation, settings = self.situation, self.situation.settings
         config = rehearsed_config(situation, models, data, sources)
@@ -163,7 +172,7 @@ class Rehearsing:
                 launch_arguments=(*settings.launch_arguments, *(ranks if situation.processes > 1 else ()), *machines),
             ),
         )
-        flags = rehearsed_flags(situation, models, data, run.path / "output")
+        flags = rehearsed_flags(situation, models, data, run.path / "output", changes)
         command = training_command(run, 1, changed, self.python, extra_flags=flags)
         # What `datasets` makes of the first rows is of no use afterwards.
         environment = {**command.environment, "HF_DATASETS_CACHE": str(run.path / "datasets"), _BOUND: "1"}

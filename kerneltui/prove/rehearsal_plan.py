@@ -21,6 +21,9 @@ _ANSWER, _PASSES, _ROWS = 64, 2, 512
 _EVALUATED = 8
 _ROW_TOKENS = 200
 _MODEL = re.compile(r"(^|_)model_name_or_path$")
+# Fields that may name modules or weights of one layer by its number ("7.mlp.experts.gate_up_proj").
+_NUMBERED = ("lora_target_modules", "lora_target_parameters", "lora_modules_to_save")
+_NUMBER = re.compile(r"(^|\.)(\d+)(?=\.)")
 # Fields that say how many tokens are generated, and those that only a trainer that generates has.
 _ANSWERS = ("max_completion_length", "max_new_tokens")
 # What must not be done twice, or not for a rehearsal: resume, publish, track, save.
@@ -138,6 +141,20 @@ def changes_of(situation: Situation) -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if name in values and values[name] != value}
 
 
+def renumbered(situation: Situation, layers: int) -> dict[str, list[str]]:
+    """Return the fields that name layers by numbers which a model of so many layers has not, with numbers that it has.
+
+    The first number in a name is that of the layer; a later one counts experts.
+    """
+    found: dict[str, list[str]] = {}
+    for name in _NUMBERED:
+        old = situation.settings.get(name)
+        if isinstance(old, list) and all(isinstance(it, str) for it in old):
+            new = [_NUMBER.sub(lambda it: f"{it[1]}{int(it[2]) % layers}", entry, count=1) for entry in old]
+            found |= {name: list(dict.fromkeys(new))} if new != old else {}
+    return found
+
+
 def untried(situation: Situation) -> list[str]:
     """Return what of the plan a rehearsal leaves out, in words."""
     get, found = situation.settings.get, []
@@ -170,13 +187,19 @@ def _small_entry(source: Source, data: Path) -> dict[str, Any]:
     return {"path": "parquet", "data_files": str(data / source.file), "split": "train", **kept}
 
 
-def rehearsed_flags(situation: Situation, models: dict[str, str], data: Path | None, output: Path) -> tuple[str, ...]:
+def rehearsed_flags(
+    situation: Situation, models: dict[str, str], data: Path | None, output: Path, changes: dict[str, Any]
+) -> tuple[str, ...]:
     """Return the flags that go after the plan's own: of two that set the same the later counts."""
     named = {name: path for name, path in models.items() if _is_flagged(situation, name)}
     if data is not None and _is_flagged(situation, "dataset_name"):
         named["dataset_name"] = str(data)
-    wanted = {**named, "output_dir": str(output), **changes_of(situation)}
-    return tuple(word for name, value in wanted.items() for word in (f"--{name}", str(value)))
+    wanted = {**named, "output_dir": str(output), **changes}
+    return tuple(word for name, value in wanted.items() for word in (f"--{name}", *_words(value)))
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
 
 
 def kept_flags(situation: Situation) -> tuple[str, ...]:

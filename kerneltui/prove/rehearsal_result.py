@@ -99,7 +99,7 @@ def judged(situation: Situation, run: RunDirectory, heard: Heard, code: int | No
         ending=words,
         at=None if ended == "ok" else heard.at,
         tail=tail if wrong else None,
-        device=str(begin.get("device") or "unknown"),
+        device=str(begin.get("device") or ("cpu" if situation.on_gpu is False else "the plan's GPU")),
         steps=len(heard.values("loss")),
         raised=raised if ended != "ok" else None,
         warnings=tuple(_warnings(heard)),

@@ -14,6 +14,7 @@ from kerneltui.prove.rehearsal_plan import (
     models_of,
     rehearsed_config,
     rehearsed_flags,
+    renumbered,
     rows_of,
     sources_of,
     untried,
@@ -93,7 +94,7 @@ def test_flags_that_count_more_than_the_file_are_set_after_them() -> None:
         on_the_cpu(), "--model_name_or_path", "a/b", "--max_steps=500", "--resume-from-checkpoint", "x", "--packing"
     )
     assert kept_flags(plan) == ("--model_name_or_path", "a/b", "--max_steps=500", "--packing")
-    found = rehearsed_flags(plan, {"model_name_or_path": "/tmp/small"}, ROWS, OUTPUT)
+    found = rehearsed_flags(plan, {"model_name_or_path": "/tmp/small"}, ROWS, OUTPUT, changes_of(plan))
     pairs = dict(zip(found[::2], found[1::2], strict=True))
     assert (pairs["--model_name_or_path"], pairs["--max_steps"]) == ("/tmp/small", "2")
     assert pairs["--output_dir"] == str(OUTPUT)
@@ -107,3 +108,13 @@ def test_rows_are_as_many_as_the_steps_need() -> None:
     plan = msgspec.structs.replace(on_the_cpu(per_device_train_batch_size=256), settings=many)
     assert rows_of(plan) == 512
     assert untried(plan) == ["6 of 8 processes"]
+
+
+def test_layers_that_an_adapter_names_by_number_are_those_of_the_small_model() -> None:
+    """As in GPT-OSS's own recipe, which names three of its 24 layers."""
+    names = ["7.mlp.experts.gate_up_proj", "15.mlp.experts.gate_up_proj", "model.layers.22.mlp.experts.3.down_proj"]
+    plan = with_values(on_the_cpu(), lora_target_parameters=names, lora_target_modules=["q_proj", "all-linear"])
+    found = renumbered(plan, 2)
+    assert found == {"lora_target_parameters": ["1.mlp.experts.gate_up_proj", "model.layers.0.mlp.experts.3.down_proj"]}
+    words = rehearsed_flags(plan, {}, None, OUTPUT, found)
+    assert words[2:] == ("--lora_target_parameters", *found["lora_target_parameters"])
