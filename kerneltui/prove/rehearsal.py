@@ -25,6 +25,7 @@ from kerneltui.paths import write_atomically
 from kerneltui.prove.rehearsal_plan import (
     Named,
     Source,
+    Staged,
     changes_of,
     kept_flags,
     models_of,
@@ -81,10 +82,10 @@ class Rehearsing:
         with tempfile.TemporaryDirectory(prefix="kerneltui-rehearsal-", ignore_cleanup_errors=True) as folder:
             place = Path(folder)
             models, small = self._models(place, tell)
-            data, sources = self._data(place, tell)
+            staged = Staged(models, *self._data(place, tell))
             run = RunDirectory(place / "run")
             changes = {**changes_of(self.situation), **(renumbered(self.situation, small["layers"]) if small else {})}
-            command = self._command(run, models, data, sources, changes)
+            command = self._command(run, staged, changes)
             make_kernel_loadable(self.situation)
             tell("starting the trainer")
             heard = Heard(run, steps_of(self.situation), tell)
@@ -148,17 +149,10 @@ class Rehearsing:
         timeout = max(1.0, self._deadline - time.monotonic())
         return self._asker.ask(question, timeout=timeout, cwd=self.situation.plan.cwd, **arguments)
 
-    def _command(
-        self,
-        run: RunDirectory,
-        models: dict[str, str],
-        data: Path | None,
-        sources: list[Source],
-        changes: dict[str, Any],
-    ) -> Command:
+    def _command(self, run: RunDirectory, staged: Staged, changes: dict[str, Any]) -> Command:
         """Write the configuration of the rehearsal, and return the command that a run of it would have."""
         situation, settings = self.situation, self.situation.settings
-        config = rehearsed_config(situation, models, data, sources)
+        config = rehearsed_config(situation, staged)
         run.attempt(1).mkdir(parents=True)
         write_atomically(run.attempt(1) / "config.yaml", config.encode("utf-8"))
         ranks = ("--num_processes", str(processes_of(situation)), "--main_process_port", "0")
@@ -172,7 +166,7 @@ class Rehearsing:
                 launch_arguments=(*settings.launch_arguments, *(ranks if situation.processes > 1 else ()), *machines),
             ),
         )
-        flags = rehearsed_flags(situation, models, data, run.path / "output", changes)
+        flags = rehearsed_flags(situation, staged, run.path / "output", changes)
         command = training_command(run, 1, changed, self.python, extra_flags=flags)
         # What `datasets` makes of the first rows is of no use afterwards.
         environment = {**command.environment, "HF_DATASETS_CACHE": str(run.path / "datasets"), _BOUND: "1"}

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kerneltui.advice.situation import Situation
 from kerneltui.plan.edit import edit_config
@@ -48,6 +48,17 @@ class Source(Record):
     entry: dict[str, Any]
     file: str
     rows: int
+
+
+class Staged(NamedTuple):
+    """What was made for a rehearsal: the small model of each field that names one, and where the first rows are.
+
+    `rows` is None where the data is left as the plan names it.
+    """
+
+    models: dict[str, str]
+    rows: Path | None
+    sources: list[Source]
 
 
 def models_of(situation: Situation) -> list[Named]:
@@ -170,30 +181,27 @@ def untried(situation: Situation) -> list[str]:
     return found
 
 
-def rehearsed_config(situation: Situation, models: dict[str, str], data: Path | None, sources: list[Source]) -> str:
-    """Return the plan's configuration with small models, the first rows in `data`, and what a rehearsal leaves out."""
-    values: dict[str, Any] = dict(models)
+def rehearsed_config(situation: Situation, staged: Staged) -> str:
+    """Return the plan's configuration with what was made for it, and without what a rehearsal leaves out."""
+    values: dict[str, Any] = dict(staged.models)
     remove = list(_LEFT_OUT)
-    if data is not None and situation.settings.get("datasets"):
-        values["datasets"] = [_small_entry(source, data) for source in sources]
-    elif data is not None:
-        values["dataset_name"] = str(data)
+    if staged.rows is not None and situation.settings.get("datasets"):
+        values["datasets"] = [_small_entry(source, staged.rows) for source in staged.sources]
+    elif staged.rows is not None:
+        values["dataset_name"] = str(staged.rows)
         remove.append("dataset_config")
     return edit_config(situation.plan.config or "", values, remove)
 
 
-def _small_entry(source: Source, data: Path) -> dict[str, Any]:
+def _small_entry(source: Source, rows: Path) -> dict[str, Any]:
     kept = {name: source.entry[name] for name in ("columns",) if source.entry.get(name)}
-    return {"path": "parquet", "data_files": str(data / source.file), "split": "train", **kept}
+    return {"path": "parquet", "data_files": str(rows / source.file), "split": "train", **kept}
 
 
-def rehearsed_flags(
-    situation: Situation, models: dict[str, str], data: Path | None, output: Path, changes: dict[str, Any]
-) -> tuple[str, ...]:
+def rehearsed_flags(situation: Situation, staged: Staged, output: Path, changes: dict[str, Any]) -> tuple[str, ...]:
     """Return the flags that go after the plan's own: of two that set the same the later counts."""
-    named = {name: path for name, path in models.items() if _is_flagged(situation, name)}
-    if data is not None and _is_flagged(situation, "dataset_name"):
-        named["dataset_name"] = str(data)
+    made = {**staged.models, **({"dataset_name": str(staged.rows)} if staged.rows is not None else {})}
+    named = {name: path for name, path in made.items() if _is_flagged(situation, name)}
     wanted = {**named, "output_dir": str(output), **changes}
     return tuple(word for name, value in wanted.items() for word in (f"--{name}", *_words(value)))
 

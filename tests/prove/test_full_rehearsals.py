@@ -23,6 +23,7 @@ from tests.prove.models import CONFIGS, write_model
 from tests.prove.pictures import write_pictures, write_seeing_model
 
 PYTHON = Path(sys.executable)
+LIMIT = 1200.0  # a loaded machine is no hanging trainer
 # What a trainer needs beside model and data.
 NEEDS: dict[str, dict[str, Any]] = {
     "sft": {"packing": True},
@@ -65,7 +66,7 @@ def test_every_trainer_is_rehearsed_with_a_kernel(trainer: str, asker: Asker, tm
         given["teacher_model_name_or_path"] = str(write_model(tmp_path / "teacher", "LlamaForCausalLM"))
     if trainer == "grpo":
         given["reward_model_name_or_path"] = str(write_model(tmp_path / "reward", "LlamaForCausalLM"))
-    made = rehearse(plan_on_the_cpu(asker, tmp_path, trainer, model, **given), PYTHON, asker)
+    made = rehearse(plan_on_the_cpu(asker, tmp_path, trainer, model, **given), PYTHON, asker, limit=LIMIT)
     assert made.passed, (made.ending, made.tail)
     assert made.attention == demo.ATTENTION
     assert [kernel["name"] for kernel in made.kernels] == ["demo-attention"]
@@ -77,7 +78,9 @@ def test_every_trainer_is_rehearsed_with_a_kernel(trainer: str, asker: Asker, tm
 def test_sft_is_rehearsed_on_a_model_of_every_class(kind: str, asker: Asker, tmp_path: Path) -> None:
     model = write_model(tmp_path / "model", kind)
     packing = kind not in NOT_PACKED
-    made = rehearse(plan_on_the_cpu(asker, tmp_path, "sft", model, packing=packing, max_length=64), PYTHON, asker)
+    made = rehearse(
+        plan_on_the_cpu(asker, tmp_path, "sft", model, packing=packing, max_length=64), PYTHON, asker, limit=LIMIT
+    )
     assert made.passed, (made.ending, made.tail)
     eager = kind in ("Gemma2ForCausalLM", "GptOssForCausalLM", "Mamba2ForCausalLM")
     assert made.attention == ("eager" if eager else "sdpa")
@@ -88,7 +91,7 @@ def test_two_ranks_stand_for_all_that_a_plan_starts(asker: Asker, tmp_path: Path
     model = write_model(tmp_path / "model", "Qwen3ForCausalLM")
     plan = plan_on_the_cpu(asker, tmp_path, "sft", model, "--multi_gpu", "--num_processes", "4", max_length=64)
     assert plan.processes == 4
-    made = rehearse(plan, PYTHON, asker)
+    made = rehearse(plan, PYTHON, asker, limit=LIMIT)
     assert made.passed, (made.ending, made.tail)
     assert (made.processes, made.planned) == (2, 4)
     assert {check.name: check.outcome for check in made.checks}["processes"] == "passed"
@@ -99,10 +102,10 @@ def test_an_evaluation_is_rehearsed_too(asker: Asker, tmp_path: Path) -> None:
     """What TRL would meet at the first evaluation only, hours after the start."""
     model = write_model(tmp_path / "model", "LlamaForCausalLM")
     plan = plan_on_the_cpu(asker, tmp_path, "sft", model, eval_strategy="steps", eval_steps=500, test_split_size=0.25)
-    made = rehearse(plan, PYTHON, asker)
+    made = rehearse(plan, PYTHON, asker, limit=LIMIT)
     assert made.passed, (made.ending, made.tail)
     without = plan_on_the_cpu(asker, tmp_path, "sft", model, eval_strategy="steps", eval_steps=500)
-    refused = rehearse(without, PYTHON, asker)
+    refused = rehearse(without, PYTHON, asker, limit=LIMIT)
     assert refused.raised and (refused.raised.type, refused.raised.message) == ("KeyError", "'test'")
 
 
@@ -110,7 +113,7 @@ def test_an_evaluation_is_rehearsed_too(asker: Asker, tmp_path: Path) -> None:
 def test_a_model_that_sees_is_rehearsed_on_pictures(asker: Asker, tmp_path: Path) -> None:
     model, pictures = write_seeing_model(tmp_path / "model"), write_pictures(tmp_path / "pictures")
     plan = plan_on_the_cpu(asker, tmp_path, "sft", model, datasets=..., dataset_name=str(pictures), max_length=None)
-    made = rehearse(plan, PYTHON, asker)
+    made = rehearse(plan, PYTHON, asker, limit=LIMIT)
     assert made.passed, (made.ending, made.tail)
     assert made.model and made.model.startswith("Gemma3ForConditionalGeneration, 2 layers of 2 kinds")
     assert made.steps == 2

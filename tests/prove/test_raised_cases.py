@@ -19,7 +19,7 @@ from kerneltui.interpreter import Asker
 from kerneltui.prove.rehearsal import rehearse
 from kerneltui.prove.rehearsal_findings import findings_of
 from tests.prove.models import write_model
-from tests.prove.test_full_rehearsals import PYTHON, plan_on_the_cpu
+from tests.prove.test_full_rehearsals import LIMIT, PYTHON, plan_on_the_cpu
 
 pytestmark = pytest.mark.full
 
@@ -101,7 +101,7 @@ def test_the_rehearsal_alone_finds_what_the_trainer_refuses(name: str, asker: As
     model = write_model(tmp_path / "model", case.model)
     plan = plan_on_the_cpu(asker, tmp_path, case.trainer, model, *case.flags, **case.given)
     assert is_blocked(judge(plan)) or not case.blocked
-    made = rehearse(plan, PYTHON, asker)
+    made = rehearse(plan, PYTHON, asker, limit=LIMIT)
     assert not made.passed
     (finding,) = findings_of(plan, made)
     assert (finding.severity, finding.origin) == ("block", "observed")

@@ -9,6 +9,7 @@ import yaml
 
 from kerneltui.prove.rehearsal_plan import (
     Named,
+    Staged,
     changes_of,
     kept_flags,
     models_of,
@@ -66,7 +67,7 @@ def test_every_model_is_made_small_with_the_revision_that_trl_asks_for() -> None
 
 def test_the_configuration_keeps_what_it_says_but_models_and_data() -> None:
     plan = on_the_cpu(packing=True, resume_from_checkpoint="output/checkpoint-3")
-    text = rehearsed_config(plan, {"model_name_or_path": "/tmp/small"}, ROWS, sources_of(plan))
+    text = rehearsed_config(plan, Staged({"model_name_or_path": "/tmp/small"}, ROWS, sources_of(plan)))
     written = yaml.safe_load(str(plan.plan.config))
     assert yaml.safe_load(text) == {
         **{name: value for name, value in written.items() if name != "resume_from_checkpoint"},
@@ -84,7 +85,7 @@ def test_a_named_data_set_stays_one_with_its_splits() -> None:
         ({"path": "a/data", "name": "small", "split": "train_sft"}, "data/train_sft-00000-of-00001.parquet", 32),
         ({"path": "a/data", "name": "small", "split": "test_sft"}, "data/test_sft-00000-of-00001.parquet", 8),
     ]
-    found = yaml.safe_load(rehearsed_config(plan, {}, ROWS, sources_of(plan)))
+    found = yaml.safe_load(rehearsed_config(plan, Staged({}, ROWS, sources_of(plan))))
     assert (found["dataset_name"], found["dataset_train_split"]) == (str(ROWS), "train_sft")
     assert "dataset_config" not in found
 
@@ -94,7 +95,7 @@ def test_flags_that_count_more_than_the_file_are_set_after_them() -> None:
         on_the_cpu(), "--model_name_or_path", "a/b", "--max_steps=500", "--resume-from-checkpoint", "x", "--packing"
     )
     assert kept_flags(plan) == ("--model_name_or_path", "a/b", "--max_steps=500", "--packing")
-    found = rehearsed_flags(plan, {"model_name_or_path": "/tmp/small"}, ROWS, OUTPUT, changes_of(plan))
+    found = rehearsed_flags(plan, Staged({"model_name_or_path": "/tmp/small"}, ROWS, []), OUTPUT, changes_of(plan))
     pairs = dict(zip(found[::2], found[1::2], strict=True))
     assert (pairs["--model_name_or_path"], pairs["--max_steps"]) == ("/tmp/small", "2")
     assert pairs["--output_dir"] == str(OUTPUT)
@@ -116,5 +117,5 @@ def test_layers_that_an_adapter_names_by_number_are_those_of_the_small_model() -
     plan = with_values(on_the_cpu(), lora_target_parameters=names, lora_target_modules=["q_proj", "all-linear"])
     found = renumbered(plan, 2)
     assert found == {"lora_target_parameters": ["1.mlp.experts.gate_up_proj", "model.layers.0.mlp.experts.3.down_proj"]}
-    words = rehearsed_flags(plan, {}, None, OUTPUT, found)
+    words = rehearsed_flags(plan, Staged({}, None, []), OUTPUT, found)
     assert words[2:] == ("--lora_target_parameters", *found["lora_target_parameters"])
