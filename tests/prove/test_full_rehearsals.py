@@ -78,7 +78,8 @@ def test_every_trainer_is_rehearsed_with_a_kernel(trainer: str, asker: Asker, tm
 def test_sft_is_rehearsed_on_a_model_of_every_class(kind: str, asker: Asker, tmp_path: Path) -> None:
     model = write_model(tmp_path / "model", kind)
     packing = kind not in NOT_PACKED
-    made = rehearse(
+    plan = plan_on_the_cpu(asker, tmp_path, "sft", model, packing=packing, max_length=64)
+    made = rehearse(plan, PYTHON, asker, limit=LIMIT)
         plan_on_the_cpu(asker, tmp_path, "sft", model, packing=packing, max_length=64), PYTHON, asker, limit=LIMIT
     )
     assert made.passed, (made.ending, made.tail)
