@@ -20,6 +20,8 @@ _ENDS: dict[Ending, str] = {
     "out_of_memory": "found no memory on the card",
     "illegal_access": "broke the GPU's context",
 }
+# In a rehearsal there is more than the kernel that may have ended it.
+_TRAINING_ENDS: dict[Ending, str] = {**_ENDS, "crashed": "crashed", "exited": "ended before its steps were made"}
 
 
 def proof_lines(proof: Proof) -> list[str]:
@@ -57,6 +59,7 @@ def rehearsal_lines(made: Rehearsal) -> list[str]:
         *(f"{raised.type}: {raised.message}".splitlines() if raised else []),
         *([f"It points at {raised.field}."] if raised and raised.field else []),
         *([f"It points at row {raised.row} of the data."] if raised and raised.row is not None else []),
+        *([f"Raised at {raised.trace[-1]}."] if raised and raised.trace else []),
         *(_check_line(check) for check in made.checks if check.outcome != "passed"),
         *(f"{SIGNS['warn']} {warning}" for warning in made.warnings),
         *(f"{SIGNS['note']} not tried: {what}" for what in made.untried),
@@ -96,7 +99,8 @@ def _came_of(made: Preflight) -> str:
 def end_words(trial: Trial) -> str:
     """Return how a trial's process ended: "was killed by the kernel (signal 11) at dense 65, …"."""
     more = f" ({trial.ending})" if trial.ending else ""
-    return _ENDS[trial.ended] + more + (f" at {trial.at}" if trial.at else "")
+    ends = _TRAINING_ENDS if isinstance(trial, Rehearsal) else _ENDS
+    return ends[trial.ended] + more + (f" at {trial.at}" if trial.at else "")
 
 
 def case_lines(checks: Iterable[Check], *, width: int | None = None) -> list[str]:

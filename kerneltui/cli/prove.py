@@ -34,17 +34,26 @@ def prove(
     server: Path | None,
     as_json: bool,
 ) -> None:
-    """Try a plan on this machine: its attention, forward and backward, at the model's shapes."""
-    from kerneltui.show_proof import proof_lines
-
+    """Try a plan here: its attention at the model's shapes, and some steps of its trainer on a small model."""
     refuse_recorded(server)
     plan = plan_of(trainer, arguments, gpus=gpus)
     with asker_of(plan, python) as asker:
         situation, _ = assess_plan(plan, asker, python, None)
         proof = make_proof(situation, asker, python, again=again)
-    print_json(proof) if as_json else print_lines(proof_lines(proof))
+    print_json(proof) if as_json else tell_proof(situation, proof)
     if not proof.passed:
         raise SystemExit(1)
+
+
+def tell_proof(situation: Situation, proof: Proof, *, err: bool = False) -> None:
+    """Print a proof, and what mends what it found."""
+    from kerneltui.advice.show import fix_text
+    from kerneltui.prove.rehearsal_findings import findings_of
+    from kerneltui.show_proof import proof_lines
+
+    found = findings_of(situation, proof.rehearsal) if proof.rehearsal else ()
+    fixes = [f"  → {fix.label}: {fix_text(fix)}" for finding in found for fix in finding.fixes]
+    print_lines([*proof_lines(proof), *fixes], err=err)
 
 
 def make_proof(situation: Situation, asker: Asker, python: Path | None, *, again: bool = False) -> Proof:

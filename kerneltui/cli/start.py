@@ -11,7 +11,7 @@ import click
 from kerneltui.cli import options
 from kerneltui.cli.fetch import bring
 from kerneltui.cli.output import print_json, print_lines
-from kerneltui.cli.prove import make_proof
+from kerneltui.cli.prove import make_proof, tell_proof
 from kerneltui.cli.runs import follow_run
 from kerneltui.cli.situation import asker_of, assess_plan, gpu_numbers, plan_of, refuse_recorded, server_report
 
@@ -125,10 +125,8 @@ def _proof(
     situation: Situation, assessment: Assessment, asker: Asker, python: Path | None, force: bool
 ) -> Proof | None:
     """Return the proof of a plan after telling it on standard error; None where its launch is blocked anyway."""
-    from kerneltui.show_proof import proof_lines
-
     if assessment.blocked and not force:
         return None
     proof = make_proof(situation, asker, python)
-    print_lines(proof_lines(proof), err=True)
+    tell_proof(situation, proof, err=True)
     return proof

@@ -22,6 +22,7 @@ from kerneltui.errors import KerneltuiError, WorkerAnswerError
 from kerneltui.facts.proof import Rehearsal
 from kerneltui.interpreter import Asker, ProgressCallback
 from kerneltui.paths import write_atomically
+from kerneltui.prove.card import no_room
 from kerneltui.prove.rehearsal_plan import (
     Named,
     Source,
@@ -47,6 +48,8 @@ from kerneltui.text import now
 LIMIT = 300.0
 """Seconds that a rehearsal may take: importing TRL from a slow disk is most of it."""
 
+# Bytes on the card: a CUDA context, a small model with its optimizer, and the logits of a batch.
+_NEEDED = 4 << 30
 # Seconds between looks at the training process, and those that ranks may take to end after their training has.
 _TICK, _GRACE = 0.1, 5.0
 # The variable that tells the launcher so (worker/launch.py).
@@ -228,10 +231,13 @@ def rehearse(
 
 
 def _check(situation: Situation) -> None:
+    """Raise KerneltuiError where it cannot be made here and now."""
     if situation.elsewhere:
         raise KerneltuiError(
             "No rehearsal of a plan for another machine", "It is known by its report alone.", "Rehearse it there."
         )
+    if why := no_room(situation, _NEEDED):
+        raise KerneltuiError("No room for a rehearsal", why, "Wait, or name another card with --gpus.")
 
 
 def _ended() -> KerneltuiError:

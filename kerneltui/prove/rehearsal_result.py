@@ -122,10 +122,10 @@ def _ending(
     if raised is not None:
         text = f"{raised.type}: {raised.message}"
         if _MEMORY.search(text):
-            return "out_of_memory", plain_line(text)
+            return "out_of_memory", raised.type
         if _BROKEN.search(text):
-            return "illegal_access", plain_line(text)
-        return ("exited" if raised.type == "SystemExit" else "raised"), plain_line(text)
+            return "illegal_access", raised.type
+        return ("exited" if raised.type == "SystemExit" else "raised"), raised.type
     if not code and (heard.over or code == 0):
         return "ok", None
     phase, reason = how_it_ended(run, 1, code, killed=False)

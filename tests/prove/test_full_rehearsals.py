@@ -80,8 +80,6 @@ def test_sft_is_rehearsed_on_a_model_of_every_class(kind: str, asker: Asker, tmp
     packing = kind not in NOT_PACKED
     plan = plan_on_the_cpu(asker, tmp_path, "sft", model, packing=packing, max_length=64)
     made = rehearse(plan, PYTHON, asker, limit=LIMIT)
-        plan_on_the_cpu(asker, tmp_path, "sft", model, packing=packing, max_length=64), PYTHON, asker, limit=LIMIT
-    )
     assert made.passed, (made.ending, made.tail)
     eager = kind in ("Gemma2ForCausalLM", "GptOssForCausalLM", "Mamba2ForCausalLM")
     assert made.attention == ("eager" if eager else "sdpa")
