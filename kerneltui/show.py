@@ -86,6 +86,8 @@ def run_notes(view: RunView) -> list[tuple[Severity, str]]:
     notes: list[tuple[Severity, str]] = []
     if view.problem or (view.phase in ("failed", "killed", "lost") and view.reason):
         notes.append(("block", plain_line(view.problem or view.reason or "")))
+    if view.way_out:
+        notes.append(("note", plain_line(view.way_out)))
     if view.alert:
         notes.append(("warn", plain_line(view.alert)))
     if view.host and not view.silent_since:

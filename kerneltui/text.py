@@ -109,6 +109,12 @@ def now() -> str:
     return datetime.now().astimezone().isoformat(timespec="milliseconds")
 
 
+def gibibytes(size: float) -> str:
+    """Return a number of bytes in GiB: "0.25 GiB", "1.5 GiB", "139.8 GiB"."""
+    value = size / 2**30
+    return f"{value:.1f} GiB" if value >= 1 else f"{value:.2f} GiB"
+
+
 def duration(seconds: float) -> str:
     """Return a span of time in its one or two largest units: "11 s", "4 m 10 s", "42 m", "1 h 12 m", "2 d 3 h"."""
     whole = max(0, round(seconds))

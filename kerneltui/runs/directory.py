@@ -53,7 +53,8 @@ class Command(Document):
 class State(Document):
     """`state.json`: where the run is. `pid` is the launcher's process, the leader of its own session.
 
-    `exit_code` is negative for a signal, as in `subprocess`; None where it is not known. Times are ISO 8601.
+    `exit_code` is negative for a signal, as in `subprocess`; None where it is not known. Times are ISO 8601. `way_out`
+    is what to do about the `reason` of an end.
     """
 
     phase: Phase
@@ -67,6 +68,7 @@ class State(Document):
     ended: str | None = None
     exit_code: int | None = None
     reason: str | None = None
+    way_out: str | None = None
 
 
 class Request(Record):

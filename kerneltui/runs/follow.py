@@ -60,6 +60,8 @@ def ending(run: RunDirectory, state: State) -> str:
         text += "".join(f"; {found}" for found in _results(run, state))
     else:
         text += f"  (log: {run.output(state.attempt)})"
+    if state.way_out:
+        text += f"; what to do: {plain_line(state.way_out)}"
     return plain_line(text)
 
 

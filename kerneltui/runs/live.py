@@ -73,6 +73,7 @@ class LiveRun:
             attention=attention_view(record, *((training.begin, training.kernels) if current else (None, ()))),
             phase=state.phase,
             reason=plain_line(state.reason) if state.reason else None,
+            way_out=plain_line(state.way_out) if state.way_out else None,
             exit_code=state.exit_code,
             attempt=state.attempt,
             started=parse_time(state.started),

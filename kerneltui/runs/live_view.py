@@ -47,6 +47,7 @@ class LiveView:
     attention: AttentionView = field(default_factory=AttentionView)
     phase: Phase | None = None
     reason: str | None = None
+    way_out: str | None = None
     exit_code: int | None = None
     attempt: int = 1
     started: datetime | None = None

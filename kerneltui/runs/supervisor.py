@@ -28,6 +28,7 @@ from kerneltui.runs.journal import Journal, append_line, open_log
 from kerneltui.runs.loaded import alerts_of
 from kerneltui.runs.lock import holding
 from kerneltui.runs.machine import GpuReader, Machine
+from kerneltui.runs.oom_killer import oom_kills
 from kerneltui.runs.processes import Remembered, boot_id, end_processes
 from kerneltui.runs.ranks import Ranks
 from kerneltui.runs.tail import JsonTail
@@ -127,7 +128,7 @@ class Supervisor:
         return True
 
     def _begin(self, pid: int, started: str) -> None:
-        self.journal.event("run_begin", pid=pid)
+        self.journal.event("run_begin", pid=pid, oom_kills=oom_kills())
         self.journal.change(phase="running", supervisor_pid=os.getpid(), pid=pid, started=started)
 
     def _fail(self, reason: str) -> bool:
@@ -218,10 +219,11 @@ class Supervisor:
 
     def _finish(self) -> None:
         code = self._child.wait() if self._child else None
-        phase, reason = how_it_ended(self.run, self.state.attempt, code, killed=self._killed)
+        ending = how_it_ended(self.run, self.state.attempt, code, killed=self._killed)
         self._forget_request()
-        self.journal.event("run_end", phase=phase, exit_code=code, reason=reason)
-        self.journal.change(phase=phase, ended=now(), exit_code=code, reason=reason)
+        self.journal.event("run_end", exit_code=code, **ending._asdict())
+        told = {"phase": ending.phase, "reason": ending.reason, "way_out": ending.way_out}
+        self.journal.change(ended=now(), exit_code=code, **told)
 
     def _forget_request(self) -> None:
         with contextlib.suppress(OSError):

@@ -34,6 +34,7 @@ class RunView(Record):
     path: str
     phase: Phase | None = None
     reason: str | None = None
+    way_out: str | None = None
     trainer: str | None = None
     model: str | None = None
     attention: str | None = None
@@ -79,6 +80,7 @@ def _view(run: RunDirectory, record: RunRecord, state: State) -> RunView:
         path=str(run.path),
         phase=state.phase,
         reason=state.reason,
+        way_out=state.way_out,
         trainer=record.plan.trainer,
         model=record.will_run.model,
         attention=record.will_run.attention.implementation,

@@ -19,6 +19,11 @@ from .record import Record, describe
 # Seconds between two progress lines, and at most between two looks for a request.
 _INTERVAL = 1.0
 _ACTIONS = ("", "checkpoint", "stop")
+# What the memory of a step goes with, and how the trainer logs and saves; as the trainer itself has them.
+_SETTINGS = (
+    "per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps",
+    "gradient_checkpointing", "max_length", "packing", "logging_steps", "num_generations", "beta",
+)  # fmt: skip
 
 
 def install(record: Record) -> Recorder:
@@ -107,6 +112,9 @@ class Recorder(TrainerCallback):
             world_size=args.world_size,
             device=str(args.device),
             save_steps=state.save_steps if args.save_strategy == "steps" else None,
+            settings={name: getattr(args, name) for name in _SETTINGS if hasattr(args, name)},
+            memory_allocated=_allocated(args.device),
+            trainable_bytes=_trainable(kwargs["model"]),
             attention=_attention(kwargs["model"].config),
             kernels=self._loaded_kernels("on_train_begin"),
         )
@@ -198,6 +206,20 @@ def _make_message(args: Any) -> Any:
     if not torch.distributed.is_initialized():
         raise RuntimeError("the ranks are not connected through torch.distributed: checkpoint and stop cannot work")
     return torch.zeros(2, dtype=torch.int64, device=args.device)
+
+
+def _allocated(device: Any) -> int | None:
+    """Return the bytes that torch has on a GPU, None for another device."""
+    import torch
+
+    return int(torch.cuda.memory_allocated(device)) if str(device).startswith("cuda") else None
+
+
+def _trainable(model: Any) -> int | None:
+    """Return the bytes of the parameters that are trained, of this rank; None for what is no torch module."""
+    if not hasattr(model, "parameters"):
+        return None
+    return sum(value.numel() * value.element_size() for value in model.parameters() if value.requires_grad)
 
 
 def _attention(config: Any) -> str | None:

@@ -125,6 +125,8 @@ def _alerts(view: LiveView) -> list[tuple[str, Content]]:
 def next_steps(view: LiveView) -> list[tuple[str, str]]:
     """Return what a person does after the end, each as a label and what to copy: where things are, how to go on."""
     steps = []
+    if view.way_out:
+        steps.append(("mend", view.way_out))
     if view.phase in ("finished", "stopped") and view.output_dir:
         steps.append(("model", view.output_dir))
     if view.phase not in ("finished", "stopped") and view.log:
