@@ -21,4 +21,9 @@ server = click.option("--server", type=_PATH, help="A server report that `doctor
 runs_dir = click.option("--runs-dir", type=_PATH, help="The directory of the runs.")
 gpus = click.option("--gpus", help="GPUs to use, by number in PCI bus order: 0,1")
 name = click.option("--name", help="The run's name.")
+on_alert = click.option(
+    "--on-alert",
+    metavar="CMD",
+    help="A shell command to run at each alert; it gets KERNELTUI_ALERT_… variables and JSON on standard input.",
+)
 wait = click.option("--wait", is_flag=True, help="Follow the run and end with its result.")

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from kerneltui.plan.plan import Plan
 
 
-def plan_of(trainer: str, arguments: tuple[str, ...], *, name: str | None = None, gpus: str | None = None) -> Plan:
+def plan_of(
+    trainer: str,
+    arguments: tuple[str, ...],
+    *,
+    name: str | None = None,
+    gpus: str | None = None,
+    on_alert: str | None = None,
+) -> Plan:
     """Return the plan of a command line; raises UsageError as `make_plan`, and for a name or GPUs that are none."""
     from kerneltui.paths import check_run_name
     from kerneltui.plan.plan import Launch, make_plan
@@ -27,7 +34,7 @@ def plan_of(trainer: str, arguments: tuple[str, ...], *, name: str | None = None
     check_trainer(trainer)
     if name is not None:
         check_run_name(name)
-    return make_plan(trainer, list(arguments), launch=Launch(name=name, gpus=gpu_numbers(gpus)))
+    return make_plan(trainer, list(arguments), launch=Launch(name=name, gpus=gpu_numbers(gpus), on_alert=on_alert))
 
 
 def gpu_numbers(text: str | None) -> tuple[int, ...] | None:

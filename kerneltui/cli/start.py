@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @options.gpus
 @click.option("--prove", is_flag=True, help="Try the plan first, and launch only what passes.")
 @click.option("--force", is_flag=True, help="Launch past a block, and past a proof that failed.")
+@options.on_alert
 @options.wait
 @options.python
 @options.server
@@ -43,6 +44,7 @@ def launch(
     gpus: str | None,
     prove: bool,
     force: bool,
+    on_alert: str | None,
     wait: bool,
     python: Path | None,
     server: Path | None,
@@ -53,7 +55,7 @@ def launch(
     from kerneltui.paths import runs_directory
 
     refuse_recorded(server)
-    plan = plan_of(trainer, arguments, name=name, gpus=gpus)
+    plan = plan_of(trainer, arguments, name=name, gpus=gpus, on_alert=on_alert)
     _launch(plan, python, runs_directory(runs_dir), force=force, wait=wait, as_json=as_json, prove=prove)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from kerneltui.facts.nvml_call import Readings, failures_of, next_step
 from kerneltui.facts.nvml_devices import Device, list_devices, lost, text, with_lost
-from kerneltui.facts.nvml_health import read_health, read_limits
+from kerneltui.facts.nvml_health import count_errors, read_health, read_limits
 from kerneltui.facts.nvml_mig import list_instances, read_instance
 from kerneltui.facts.nvml_values import read_memory, read_processes, read_throttle
 from kerneltui.facts.server import Gpu
@@ -27,8 +27,8 @@ class GpuSample(Record):
     What could not be read is None, with its reason in `unavailable`. `index` as in `Gpu`; `utilization` in
     percent, `memory_used` in bytes (without what the driver reserves, where it tells that apart; of a GPU that
     shares the host's memory, what is used of that), `power` in watts, `temperature` in degrees Celsius, `clock`
-    in MHz. When the GPU or NVML is lost, everything but `index` and `uuid` is None and `unavailable["gpu"]` says
-    why.
+    in MHz; `ecc_errors` as in `Gpu`. When the GPU or NVML is lost, everything but `index` and `uuid` is None
+    and `unavailable["gpu"]` says why.
     """
 
     index: int | None = None
@@ -39,6 +39,7 @@ class GpuSample(Record):
     temperature: int | None = None
     clock: int | None = None
     throttle: tuple[str, ...] | None = None
+    ecc_errors: int | None = None
     unavailable: dict[str, str] = {}
 
 
@@ -170,6 +171,7 @@ class Nvml:
         values = Readings(self._nvml, device.unavailable)
         fields |= _read_changing(self._nvml, device.handle, values)
         memory = _read_memory(self._nvml, device.handle, values)
+        fields["ecc_errors"] = values.get("", lambda: count_errors(self._nvml, device.handle))
         fields["memory_used"] = _host_memory_used() if memory["memory_unified"] else memory["memory_used"]
         self._lost = self._lost or values.lost
         reasons = {name: reason for name, reason in values.unavailable.items() if fields.get(name, 0) is None}

@@ -24,9 +24,7 @@ def read_health(nvml: Any, handle: Any, values: Readings) -> dict[str, Any]:
     """Return the fields of `Gpu` that say how it is set and whether it is well; see there for their units."""
     calls = {
         "ecc": lambda: nvml.nvmlDeviceGetEccMode(handle)[0] == _ENABLED,
-        "ecc_errors": lambda: int(
-            nvml.nvmlDeviceGetTotalEccErrors(handle, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC)
-        ),
+        "ecc_errors": lambda: count_errors(nvml, handle),
         "remap_failed": lambda: bool(nvml.nvmlDeviceGetRemappedRows(handle)[3]),
         "persistence": lambda: nvml.nvmlDeviceGetPersistenceMode(handle) == _ENABLED,
         "compute_mode": lambda: _compute_mode(nvml.nvmlDeviceGetComputeMode(handle)),
@@ -40,6 +38,12 @@ def read_health(nvml: Any, handle: Any, values: Readings) -> dict[str, Any]:
         lambda: nvml.nvmlDeviceGetRetiredPagesPendingStatus(handle) == _ENABLED,
     )
     return fields
+
+
+def count_errors(nvml: Any, handle: Any) -> int:
+    """Return the memory errors that were not corrected since the driver was loaded. Raises what NVML raises."""
+    kind, counter = nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
+    return int(nvml.nvmlDeviceGetTotalEccErrors(handle, kind, counter))
 
 
 def read_limits(nvml: Any, handle: Any, values: Readings) -> dict[str, Any]:

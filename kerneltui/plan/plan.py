@@ -15,11 +15,15 @@ from kerneltui.records import Document, Record
 
 
 class Launch(Record):
-    """How a run is started. `gpus` are indices in PCI bus order, None for all; `environment` adds to the person's."""
+    """How a run is started. `gpus` are indices in PCI bus order, None for all; `environment` adds to the person's.
+
+    `on_alert` is a shell command of the person that is run at each alert.
+    """
 
     name: str | None = None
     gpus: tuple[int, ...] | None = None
     environment: dict[str, str] = {}
+    on_alert: str | None = None
 
 
 class Plan(Document):

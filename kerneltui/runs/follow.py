@@ -10,6 +10,7 @@ from typing import Any
 
 from kerneltui.advice.finding import SIGNS
 from kerneltui.errors import KerneltuiError
+from kerneltui.runs.alert import alert_words
 from kerneltui.runs.contact import is_here, lost_since, lost_words
 from kerneltui.runs.control import watch_over
 from kerneltui.runs.directory import ACTIVE, RunDirectory, State, read_lines
@@ -127,7 +128,9 @@ def _event_line(line: dict[str, Any], step: str) -> str | None:
             )
         case "alert":
             sign = SIGNS.get(str(line.get("severity")), "▲")
-            return f"{sign} {_words(line.get('text'))}. {_words(line.get('next_step'))}"
+            return f"{sign} {_words(alert_words(line))}"
+        case "alert_over":
+            return f"· passed: {_words(line.get('id'))}"
         case "checkpoint":
             return f"checkpoint at {step}: {_words(line.get('path'))}"
         case "request":

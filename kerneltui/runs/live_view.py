@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from kerneltui.runs.alert import Alert
 from kerneltui.runs.directory import ACTIVE, Phase, Request
-from kerneltui.runs.loaded import Alert
 from kerneltui.runs.samples import GpuView, HostView
 from kerneltui.runs.series import Points
 from kerneltui.runs.training import Checkpoint, Loaded, Notice

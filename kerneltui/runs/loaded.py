@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 from kerneltui.advice.assessment import Attention
-from kerneltui.records import Record
+from kerneltui.runs.alert import Alert
 from kerneltui.runs.directory import RunRecord
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _LOOK = "If it matters, stop the run, and look in its log for what transformers said when it loaded the model."
-
-
-class Alert(Record):
-    """Something about a run that a person should know now; `severity` as a finding's, `next_step` is what to do."""
-
-    id: str
-    severity: Literal["block", "warn"]
-    text: str
-    next_step: str
 
 
 def alerts_of(record: RunRecord, begin: dict[str, Any]) -> list[Alert]:

@@ -28,12 +28,13 @@ class GpuReader(Protocol):
 
 
 class Sample(Record):
-    """A line of `system.jsonl` but for its time and attempt; memory and disk in bytes."""
+    """A line of `system.jsonl` but for its time and attempt; memory and disk in bytes, `cpu` in percent of all."""
 
     gpus: tuple[GpuSample, ...]
     memory_used: int
     memory_total: int
     disk_free: int
+    cpu: float | None = None
 
 
 class Machine:
@@ -66,6 +67,7 @@ class Machine:
             memory_used=memory.total - memory.available,
             memory_total=memory.total,
             disk_free=psutil.disk_usage(str(self._folder)).free,
+            cpu=psutil.cpu_percent(),  # since the sample before
         )
 
     def _ready(self) -> bool:

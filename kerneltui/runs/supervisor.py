@@ -14,7 +14,6 @@ import sys
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import psutil
@@ -25,13 +24,13 @@ from kerneltui.runs.directory import ACTIVE, Command, Request, RunDirectory, Sta
 from kerneltui.runs.ending import RESTARTED, how_it_ended
 from kerneltui.runs.handover import HANDED, handed, whole_command
 from kerneltui.runs.journal import Journal, append_line, open_log
-from kerneltui.runs.loaded import alerts_of
 from kerneltui.runs.lock import holding
 from kerneltui.runs.machine import GpuReader, Machine
 from kerneltui.runs.oom_killer import oom_kills
 from kerneltui.runs.processes import Remembered, boot_id, end_processes
 from kerneltui.runs.ranks import Ranks
 from kerneltui.runs.tail import JsonTail
+from kerneltui.runs.vigil import Vigil
 from kerneltui.text import now
 
 # Seconds between looks at the training process.
@@ -66,7 +65,7 @@ class Supervisor:
         self._processes = Remembered(run.path, self.state.attempt)
         self._events = JsonTail(run.events)
         self._ranks = Ranks(self.state.attempt)
-        self._alerted: set[object] = set()
+        self._vigil = Vigil(run, self.journal)
         self._helpers_since: float | None = None
 
     @property
@@ -142,6 +141,7 @@ class Supervisor:
                 self._look_for_kill()
                 self._read_events()
                 self._sample(machine)
+                self._vigil.look()
                 self.journal.flush()
                 self._wait()
         self._read_events()
@@ -192,29 +192,18 @@ class Supervisor:
         self._forget_request()
 
     def _read_events(self) -> None:
-        """Take in what the ranks have written; say where what they loaded is not what was promised."""
+        """Take in what the ranks have written; what was said of them before comes first."""
         new = [event for event in self._events.read_all() if event.get("attempt") == self.state.attempt]
         for event in new:
             self._ranks.add(event)
-        self._alerted |= {event.get("id") for event in new if event.get("event") == "alert"}
-        for event in new:
-            if event.get("event") == "train_begin":
-                self._compare(event)
-
-    def _compare(self, begin: dict[str, Any]) -> None:
-        try:
-            alerts = alerts_of(self.run.read_run(), begin)
-        except KerneltuiError:
-            return
-        for alert in alerts:
-            if alert.id not in self._alerted:
-                self._alerted.add(alert.id)
-                self.journal.event("alert", **msgspec.structs.asdict(alert))
+        for event in sorted(new, key=lambda event: event.get("event") != "alert"):
+            self._vigil.add_event(event)
 
     def _sample(self, machine: Machine) -> None:
         with contextlib.suppress(OSError):
             if sample := machine.sample():
                 line = {"time": now(), "attempt": self.state.attempt, **msgspec.structs.asdict(sample)}
+                self._vigil.add_sample(sample)
                 append_line(self.run.system, line)
 
     def _finish(self) -> None:
@@ -222,8 +211,9 @@ class Supervisor:
         ending = how_it_ended(self.run, self.state.attempt, code, killed=self._killed)
         self._forget_request()
         self.journal.event("run_end", exit_code=code, **ending._asdict())
-        told = {"phase": ending.phase, "reason": ending.reason, "way_out": ending.way_out}
-        self.journal.change(ended=now(), exit_code=code, **told)
+        told = {"reason": ending.reason, "way_out": ending.way_out}
+        self.journal.change(phase=ending.phase, ended=now(), exit_code=code, **told)
+        self._vigil.end(ending.phase, **told)
 
     def _forget_request(self) -> None:
         with contextlib.suppress(OSError):

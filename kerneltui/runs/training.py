@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from kerneltui.advice.finding import Severity
+from kerneltui.runs.alert import alert_words
 from kerneltui.runs.series import Points, Series
 from kerneltui.text import plain_line
 
@@ -49,12 +50,16 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something that happened to a run: the name of the event, and a line for a person; `severity` as a finding's."""
+    """Something that happened to a run: the name of the event, and a line for a person; `severity` as a finding's.
+
+    `id` is that of an alert.
+    """
 
     time: datetime | None
     event: str
     severity: Severity
     text: str
+    id: str | None = None
 
 
 class Training:
@@ -120,8 +125,11 @@ class Training:
             self.checkpoint = Checkpoint(step, _text(line.get("path")) or "", time)
         if name in ("train_begin", "train_end") and isinstance(kernels := line.get("kernels"), list):
             self.kernels = tuple(_loaded(kernel) for kernel in kernels if isinstance(kernel, dict))
+        if name == "alert_over":
+            kept = [notice for notice in self.notices if notice.id is None or notice.id != line.get("id")]
+            self.notices = deque(kept, maxlen=_NOTICES)
         if text := _notice(name, line):
-            self.notices.append(Notice(time, name, *text))
+            self.notices.append(Notice(time, name, *text, _text(line.get("id"))))
 
     def series(self) -> tuple[dict[str, Points], dict[str, Points]]:
         """Return the curves of training and those of evaluation (without "eval_"), by name as first logged."""
@@ -241,8 +249,7 @@ def _notice(name: str, line: dict[str, Any]) -> tuple[Severity, str] | None:
         case "left_running":
             return "block", f"these processes of the run still live: {line.get('pids')}"
         case "alert":
-            words = ". ".join(str(line[part]) for part in ("text", "next_step") if line.get(part))
-            return ("block" if line.get("severity") == "block" else "warn"), plain_line(words)
+            return ("block" if line.get("severity") == "block" else "warn"), plain_line(alert_words(line))
         case "recorder_failed" if isinstance(error := line.get("error"), dict):
             words = f"{error.get('type')}: {error.get('message')}"
             return "warn", plain_line(f"the record has gaps ({words}); training goes on")

@@ -98,15 +98,18 @@ def _view(run: RunDirectory, record: RunRecord, state: State) -> RunView:
 
 
 def _alert(run: RunDirectory, attempt: int) -> str | None:
-    """Return the last alert of an attempt. It stands at the beginning of what may be long, so all is looked through."""
+    """Return the last alert of an attempt that has not passed; it may stand anywhere, so all is looked through."""
     try:
         lines = run.events.read_bytes().split(b"\n")
     except OSError:
         return None
-    for event in _objects(line for line in reversed(lines) if b'"alert"' in line):
-        if event.get("event") == "alert" and event.get("attempt") == attempt:
-            return plain_line(str(event.get("text")))
-    return None
+    present: dict[object, str] = {}
+    for event in _objects(line for line in lines if b'"alert' in line):
+        if event.get("attempt") == attempt and event.get("event") in ("alert", "alert_over"):
+            present.pop(str(event.get("id")), None)
+            if event["event"] == "alert":
+                present[str(event.get("id"))] = plain_line(str(event.get("text")))
+    return next(reversed(present.values()), None)
 
 
 def last_lines(path: Path, size: int = _TAIL) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ from .record import Record, describe
 
 # Seconds between two progress lines, and at most between two looks for a request.
 _INTERVAL = 1.0
+# Seconds between two looks at whether the weights are still numbers.
+_WEIGHTS = 10.0
 _ACTIONS = ("", "checkpoint", "stop")
 # What the memory of a step goes with, and how the trainer logs and saves; as the trainer itself has them.
 _SETTINGS = (
@@ -49,6 +52,8 @@ class Recorder(TrainerCallback):
         self._last_time = self._step_time = 0.0
         self._last_step = 0
         self._next_look = 0
+        self._weights_time = 0.0
+        self._broken = False
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Record what was really loaded, and where training starts."""
@@ -72,6 +77,7 @@ class Recorder(TrainerCallback):
         steps, elapsed = state.global_step - self._last_step, self._step_time - self._last_time
         if state.is_world_process_zero and (elapsed >= _INTERVAL or state.global_step >= state.max_steps):
             self._record_progress(state)
+        self._look_at_weights(state, kwargs.get("model"))
         if args.world_size > 1 and (self._message is None or state.global_step < self._next_look):
             return
         action = ""
@@ -87,6 +93,19 @@ class Recorder(TrainerCallback):
             if state.is_world_process_zero:
                 with self._unharmed("on_step_end"):
                     self.record.event("request", action=action, step=state.global_step)
+
+    def _look_at_weights(self, state: Any, model: Any) -> None:
+        """Record once that the weights are no numbers: a loss that is logged rarely, or filtered, does not tell.
+
+        One NaN in the gradients makes all of them NaN where they are clipped, and then all weights: one is enough.
+        """
+        if self._broken or self._step_time < self._weights_time + _WEIGHTS:
+            return
+        self._weights_time = self._step_time
+        with self._unharmed("weights"):
+            if not _is_finite(model):
+                self._broken = True
+                self.record.event("not_finite", what="weights", step=state.global_step)
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Record a checkpoint that has been written."""
@@ -206,6 +225,15 @@ def _make_message(args: Any) -> Any:
     if not torch.distributed.is_initialized():
         raise RuntimeError("the ranks are not connected through torch.distributed: checkpoint and stop cannot work")
     return torch.zeros(2, dtype=torch.int64, device=args.device)
+
+
+def _is_finite(model: Any) -> bool:
+    """Return whether a value of the first trained weight with any values here is a number. It waits for the GPU."""
+    if not hasattr(model, "parameters"):
+        return True
+    trained = (value for value in model.parameters() if value.requires_grad and value.numel())
+    first = next(trained, None)
+    return first is None or math.isfinite(first.detach().reshape(-1)[0].item())
 
 
 def _allocated(device: Any) -> int | None:

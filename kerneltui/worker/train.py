@@ -6,12 +6,14 @@ script's. `KERNELTUI_RUN` and `KERNELTUI_ATTEMPT` name the record.
 
 from __future__ import annotations
 
+import faulthandler
 import importlib.util
 import os
 import runpy
+import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import experimental
 from .record import Record, describe
@@ -29,7 +31,7 @@ def main() -> None:
         int(os.environ["KERNELTUI_ATTEMPT"]),
         int(os.environ.get("RANK", "0")),
     )
-    record.event("process_start", trainer=trainer, pid=os.getpid())
+    record.event("process_start", trainer=trainer, pid=os.getpid(), **_ready_stacks(record))
     if record.rank == 0:
         note_warnings(record)
     try:
@@ -47,6 +49,23 @@ def main() -> None:
         record.end("failed", error)
         raise
     record.end("stopped" if recorder and recorder.stopped else "finished")
+
+
+def _ready_stacks(record: Record) -> dict[str, Any]:
+    """Have the stacks of all threads written to a file when a signal asks for it, and return where and at which.
+
+    Python need not run for that: it also works where a library hangs in native code.
+    """
+    path = record.run / "attempts" / str(record.attempt) / f"stacks-{record.rank}.txt"
+    number = getattr(signal, "SIGUSR2", None)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    except OSError:
+        return {}
+    if number is None:
+        return {}
+    faulthandler.register(number, file=descriptor, all_threads=True)
+    return {"stacks": str(path), "stacks_signal": int(number)}
 
 
 def _run_script(trainer: str, arguments: list[str]) -> None:

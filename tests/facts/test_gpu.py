@@ -334,6 +334,7 @@ class TestLoss:
         assert set(library.calls) - {"nvmlShutdown"} == {
             "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetTemperature",
             "nvmlDeviceGetClockInfo", "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetMemoryInfo",
+            "nvmlDeviceGetTotalEccErrors",
         }  # fmt: skip
 
     @pytest.mark.parametrize("code", [pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.NVML_ERROR_UNKNOWN])

@@ -38,6 +38,8 @@ def test_events_that_a_person_must_know_become_notices() -> None:
     for event in (
         {"event": "alert", "severity": "block", "text": "another\x07 kernel", "next_step": "Stop it."},
         {"event": "alert", "severity": "odd", "text": "Another build."},
+        {"event": "alert", "id": "disk_full", "severity": "block", "text": "full", "why": "0 left."},
+        {"event": "alert_over", "id": "disk_full"},
         {"event": "recorder_failed", "error": {"type": "E", "message": "m"}},
         {"event": "left_running", "pids": [7]},
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import dataclass
 from functools import partial
@@ -145,6 +146,8 @@ class RunScreen(ResumesRuns):
     def on_run_screen_read(self, message: Read) -> None:
         """Show what was read; the keys follow the phase."""
         was_active = self.view.active if self.view else None
+        if self.view and os.environ.get("KERNELTUI_BELL") and _alerts(message.view) - _alerts(self.view):
+            self.app.bell()
         if self.view is None:
             set_aside()
         self.view = message.view
@@ -260,6 +263,11 @@ def kill_words(view: LiveView | None) -> str:
     steps = (view.step or 0) - view.last_checkpoint.step
     lost = f"{steps} steps" if steps > 0 else "nothing"
     return f"{words}\n\nThe last one is of step {view.last_checkpoint.step}; what came after it ({lost}) is lost."
+
+
+def _alerts(view: LiveView) -> set[str]:
+    """Return the ids of the alerts that hold."""
+    return {notice.id for notice in view.notices if notice.event == "alert" and notice.id}
 
 
 def _no_lines() -> LogView:

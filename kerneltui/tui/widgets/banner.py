@@ -116,8 +116,9 @@ def _alerts(view: LiveView) -> list[tuple[str, Content]]:
         (alert.severity, f"{alert.text}. {alert.next_step}") for alert in view.attention.alerts
     ]
     # How a process ended is told again, and better, by how the run ended.
-    told = [*([] if view.active else ["process_end"]), *(["alert"] if view.attention.alerts else [])]
-    said += [(it.severity, it.text) for it in view.notices if it.severity != "note" and it.event not in told]
+    told = [*([] if view.active else ["process_end"]), *(alert.id for alert in view.attention.alerts)]
+    grave = [it for it in view.notices if it.severity != "note"]
+    said += [(it.severity, it.text) for it in grave if it.event not in told and it.id not in told]
     looks = {"block": ("error", "✖"), "warn": ("warning", "▲")}
     return [(looks[severity][0], _line(looks[severity][1], f"${looks[severity][0]}", text)) for severity, text in said]
 
