@@ -120,7 +120,9 @@ class Recorder(TrainerCallback):
             self._record_progress(state)
         kernels = self._loaded_kernels("on_train_end")
         with self._unharmed("on_train_end"):
-            self.record.event("train_end", step=state.global_step, kernels=kernels)
+            self.record.event(
+                "train_end", step=state.global_step, kernels=kernels, memory_peak=_allocated(args.device, peak=True)
+            )
 
     def _record_begin(self, args: Any, state: Any, kwargs: dict[str, Any]) -> None:
         self.record.event(
@@ -236,11 +238,13 @@ def _is_finite(model: Any) -> bool:
     return first is None or math.isfinite(first.detach().reshape(-1)[0].item())
 
 
-def _allocated(device: Any) -> int | None:
-    """Return the bytes that torch has on a GPU, None for another device."""
+def _allocated(device: Any, *, peak: bool = False) -> int | None:
+    """Return the bytes that torch has on a GPU, or had at most, None for another device."""
     import torch
 
-    return int(torch.cuda.memory_allocated(device)) if str(device).startswith("cuda") else None
+    if not str(device).startswith("cuda"):
+        return None
+    return int(torch.cuda.max_memory_allocated(device) if peak else torch.cuda.memory_allocated(device))
 
 
 def _trainable(model: Any) -> int | None:
