@@ -18,7 +18,7 @@ from kerneltui.advice.finding import SIGNS, Severity
 from kerneltui.fetch import Fetched, gigabytes
 from kerneltui.runs.directory import PHASE_SIGNS
 from kerneltui.runs.find import Elsewhere
-from kerneltui.runs.view import RunView
+from kerneltui.runs.view_record import RunView
 from kerneltui.text import cut_middle, plain_line
 
 
@@ -48,7 +48,7 @@ def terminal_width(otherwise: int = 200) -> int:
 # From how many columns on a column of the list of runs is shown: name, state and step always are.
 RUN_COLUMNS = {
     "": 0, "state": 0, "run": 0, "trainer": 100, "model": 110, "attention": 80, "step": 0, "loss": 0, "steps/s": 90,
-    "age": 0,
+    "GPU h": 130, "age": 0,
 }  # fmt: skip
 
 
@@ -90,6 +90,8 @@ def run_notes(view: RunView) -> list[tuple[Severity, str]]:
         notes.append(("note", plain_line(view.way_out)))
     if view.alert:
         notes.append(("warn", plain_line(view.alert)))
+    if view.remark:
+        notes.append(("note", plain_line(view.remark)))
     if view.host and not view.silent_since:
         notes.append(("note", plain_line(f"it runs on {view.host}")))
     return notes
@@ -102,13 +104,14 @@ def run_row(view: RunView) -> tuple[str | None, ...]:
     return (
         "▲" if watched else PHASE_SIGNS.get(view.phase or "", "✖"),
         view.phase or "unreadable",
-        view.name,
+        " ".join((view.name, *(f"#{tag}" for tag in view.tags))),
         view.trainer,
         view.model and cut_middle(view.model, 24),
         view.attention and cut_middle(view.attention, 28),
         step,
         None if view.loss is None else f"{view.loss:.4g}",
         None if view.speed is None else f"{view.speed:.3g}",
+        None if view.gpu_hours is None else f"{view.gpu_hours:.2f}",
         None if view.started is None else age(view.started),
     )
 

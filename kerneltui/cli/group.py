@@ -17,7 +17,7 @@ from kerneltui.cli.kernels import kernels
 from kerneltui.cli.output import tell_error
 from kerneltui.cli.plan import check, export
 from kerneltui.cli.prove import prove
-from kerneltui.cli.runs import checkpoint, resume, runs, stop, watch
+from kerneltui.cli.runs import checkpoint, compare, delete, resume, runs, stop, tag, watch
 from kerneltui.cli.screen import full_screen
 from kerneltui.cli.server import doctor, report
 from kerneltui.cli.situation import refuse_recorded
@@ -46,7 +46,7 @@ def app(context: click.Context, python: Path | None, server: Path | None, runs_d
 
 _VERBS = (
     *(doctor, kernels, check, data, prove, fetch, launch, demo),
-    *(runs, watch, stop, checkpoint, resume, export, report),
+    *(runs, watch, stop, checkpoint, resume, compare, tag, delete, export, report),
 )
 for _verb in _VERBS:
     app.add_command(_verb)

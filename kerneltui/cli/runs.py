@@ -19,19 +19,33 @@ if TYPE_CHECKING:
 
 
 @click.command()
+@click.argument("words", nargs=-1)
+@click.option("--sort", "by", default=None, help="age, name, loss, speed, hours, state, model or trainer.")
 @options.runs_dir
 @options.as_json
-def runs(runs_dir: Path | None, as_json: bool) -> None:
-    """List the runs: the live ones first, then the newest; and say where else there are some."""
+def runs(words: tuple[str, ...], by: str | None, runs_dir: Path | None, as_json: bool) -> None:
+    """List the runs: the live ones first, then the newest; and say where else there are some.
+
+    WORDS narrow the list: by name, state, trainer, model, attention or remark; #word by a tag.
+    """
     from kerneltui.paths import runs_directory
     from kerneltui.runs.find import runs_elsewhere
+    from kerneltui.runs.select import SORTS, filter_views, sort_views
     from kerneltui.runs.view import view_runs
     from kerneltui.show import elsewhere_lines, run_lines
 
+    if by is not None and by not in SORTS:
+        raise UsageError(
+            f"Runs cannot be sorted by {by!r}", f"There are {', '.join(SORTS)}.", "Choose one with --sort."
+        )
     directory = runs_directory(runs_dir)
-    views, elsewhere = view_runs(directory), runs_elsewhere(directory)
+    every, elsewhere = view_runs(directory), runs_elsewhere(directory)
+    views = filter_views(every, " ".join(words))
+    views = sort_views(views, by) if by else views
     if as_json:
         print_json({"schema": 1, "runs": views, "elsewhere": elsewhere})
+    elif every and not views:
+        print_lines([f"None of the {len(every)} runs in {directory} has all of: {' '.join(words)}"])
     else:
         print_lines([*run_lines(views, directory), *elsewhere_lines(elsewhere)])
 
@@ -108,6 +122,59 @@ def resume(run: str, flags: tuple[str, ...], gone: bool, wait: bool, runs_dir: P
         print_lines([f"{_told(found, runs_dir)} goes on, attempt {resumption.attempt},", *resumption.words])
     if wait:
         follow_run(found, quiet=as_json)
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="RUN RUN…")
+@options.runs_dir
+@options.as_json
+def compare(names: tuple[str, ...], runs_dir: Path | None, as_json: bool) -> None:
+    """Put runs side by side: what differs in settings, kernel and packages, and what came of each."""
+    from kerneltui.runs.compare import compare as compare_runs
+    from kerneltui.show_runs import comparison_lines
+
+    if len(names) < 2:
+        raise UsageError("One run is not compared", hint="Name two or more: kerneltui compare RUN RUN")
+    found = compare_runs([find_named(name, runs_dir) for name in names])
+    if as_json:
+        print_json({"schema": 1, "comparison": found})
+    else:
+        print_lines(comparison_lines(found))
+
+
+@click.command()
+@options.run
+@click.argument("tags", nargs=-1)
+@click.option("--remove", multiple=True, metavar="TAG", help="Take this tag away.")
+@click.option("--remark", help="A remark to keep with the run; an empty one takes it away.")
+@options.runs_dir
+def tag(run: str, tags: tuple[str, ...], remove: tuple[str, ...], remark: str | None, runs_dir: Path | None) -> None:
+    """Give a run tags, or a remark; without any, say what it has."""
+    from kerneltui.runs.notes import change_notes, read_notes
+
+    found = find_named(run, runs_dir)
+    asked = bool(tags or remove or remark is not None)
+    notes = change_notes(found, add=tags, remove=remove, remark=remark) if asked else read_notes(found)
+    shown = " ".join(f"#{tag}" for tag in notes.tags) or "no tags"
+    click.echo(f"{_told(found, runs_dir)}: {shown}" + (f" · {notes.remark}" if notes.remark else ""))
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="RUN…")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@options.runs_dir
+def delete(names: tuple[str, ...], yes: bool, runs_dir: Path | None) -> None:
+    """Remove runs that have ended, with their checkpoints and models; asks first, and says how large they are."""
+    from kerneltui.fetch import gigabytes
+    from kerneltui.runs.delete import delete as delete_run
+    from kerneltui.runs.delete import plan_deletion
+
+    for found in [plan_deletion(find_named(name, runs_dir)) for name in names]:
+        kept = f"; its output in {found.kept} stays" if found.kept else ""
+        question = f"Remove {_told(found.run, runs_dir)} ({gigabytes(found.size)}{kept})?"
+        if yes or click.confirm(question, err=True):
+            delete_run(found)
+            click.echo(f"Removed {found.run.name} ({gigabytes(found.size)}){kept}.")
 
 
 def _refuse_loose(flags: tuple[str, ...]) -> None:

@@ -128,7 +128,7 @@ def _ending(
         return ("exited" if raised.type == "SystemExit" else "raised"), raised.type
     if not code and (heard.over or code == 0):
         return "ok", None
-    phase, reason = how_it_ended(run, 1, code, killed=False)
+    phase, reason, *_ = how_it_ended(run, 1, code, killed=False)
     struck = [
         found.signal
         for found in read_last_words(run.output(1)).casualties

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,60 +10,57 @@ from typing import Any
 import msgspec
 
 from kerneltui.errors import KerneltuiError
-from kerneltui.records import Record
 from kerneltui.runs.contact import is_here, lost_since, lost_words
 from kerneltui.runs.control import watch_over
-from kerneltui.runs.directory import ACTIVE, Phase, RunDirectory, RunRecord, State
+from kerneltui.runs.directory import ACTIVE, RunDirectory, RunRecord, State
 from kerneltui.runs.find import list_runs
+from kerneltui.runs.hours import gpu_hours
+from kerneltui.runs.notes import read_notes
+from kerneltui.runs.view_cache import stamp_of, view_cache
+from kerneltui.runs.view_record import RunView
 from kerneltui.text import plain_line
 
 # How much of the end of a metrics file is read for its last values, in bytes.
 _TAIL = 1 << 16
+# How many runs are shown before the others are read.
+_FIRST = 40
+_TOLD = (b'"alert', b'"run_begin"', b'"run_end"', b'"train_begin"')
 
 
-class RunView(Record):
-    """A run in the list. `speed` is in optimizer steps a second; None where nothing was recorded yet.
+def view_runs(runs: Path, *, on_first: Callable[[list[RunView]], None] | None = None) -> list[RunView]:
+    """Return the runs of a directory, active ones first, then the one started last first.
 
-    `started` is when training was started, or launched where it never was. `problem` says why the record cannot be
-    read; then only name and path are known. `host` is the machine that an active run is on, where that is another
-    than this one, and `silent_since` since when nothing was heard from it. `alert` is what a person should know now:
-    lost contact, or that something else was loaded than was promised.
+    Where there are many, `on_first` is given the newest of them before the others are read.
     """
-
-    name: str
-    path: str
-    phase: Phase | None = None
-    reason: str | None = None
-    way_out: str | None = None
-    trainer: str | None = None
-    model: str | None = None
-    attention: str | None = None
-    attempt: int | None = None
-    step: int | None = None
-    total: int | None = None
-    loss: float | None = None
-    speed: float | None = None
-    started: str | None = None
-    ended: str | None = None
-    problem: str | None = None
-    host: str | None = None
-    silent_since: str | None = None
-    alert: str | None = None
+    found = list_runs(runs)
+    views = [view_run(run) for run in found[:_FIRST]]
+    if on_first and len(found) > _FIRST:
+        on_first(_sorted(views))
+    views += [view_run(run) for run in found[_FIRST:]]
+    view_cache().save()
+    return _sorted(views)
 
 
-def view_runs(runs: Path) -> list[RunView]:
-    """Return the runs of a directory, active ones first, then the one started last first."""
-    views = [view_run(run) for run in list_runs(runs)]
+def _sorted(views: list[RunView]) -> list[RunView]:
     return sorted(views, key=lambda view: (view.phase in ACTIVE, _moment(view.started)), reverse=True)
 
 
 def view_run(run: RunDirectory) -> RunView:
-    """Return the view of one run; a record that cannot be read gives a view that says so."""
+    """Return the view of one run; a record that cannot be read gives a view that says so.
+
+    That of a run that has ended is kept until its state or its notes are written again.
+    """
+    stamp = stamp_of(run)
+    if stamp and (kept := view_cache().get(run, stamp)):
+        return kept
     try:
         record, state = run.read_run(), watch_over(run)
     except KerneltuiError as error:
         return RunView(name=run.name, path=str(run.path), problem=str(error))
-    return _view(run, record, state)
+    view = _view(run, record, state)
+    if stamp and state.phase not in ACTIVE:
+        view_cache().put(run, stamp, view)
+    return view
 
 
 def _view(run: RunDirectory, record: RunRecord, state: State) -> RunView:
@@ -74,7 +71,8 @@ def _view(run: RunDirectory, record: RunRecord, state: State) -> RunView:
     steps = [step for line in lines if isinstance(step := line.get("step"), int)]
     seconds = _number(progress.get("seconds_per_step"))
     away = state.phase in ACTIVE and not is_here(state)
-    silent = lost_since(run, state)
+    silent, notes = lost_since(run, state), read_notes(run)
+    told = _told(run)
     return RunView(
         name=run.name,
         path=str(run.path),
@@ -93,18 +91,26 @@ def _view(run: RunDirectory, record: RunRecord, state: State) -> RunView:
         ended=state.ended,
         host=state.hostname if away else None,
         silent_since=silent.isoformat(timespec="seconds") if silent else None,
-        alert=lost_words(state, silent) if silent else _alert(run, state.attempt),
+        alert=lost_words(state, silent) if silent else _alert(told, state.attempt),
+        tags=notes.tags,
+        remark=notes.remark,
+        gpu_hours=gpu_hours(told, len(record.server.gpus)),
     )
 
 
-def _alert(run: RunDirectory, attempt: int) -> str | None:
-    """Return the last alert of an attempt that has not passed; it may stand anywhere, so all is looked through."""
+def _told(run: RunDirectory) -> list[dict[str, Any]]:
+    """Return the events that a list tells of. They may stand anywhere, so all is looked through."""
     try:
         lines = run.events.read_bytes().split(b"\n")
     except OSError:
-        return None
-    present: dict[object, str] = {}
-    for event in _objects(line for line in lines if b'"alert' in line):
+        return []
+    return list(_objects(line for line in lines if any(name in line for name in _TOLD)))
+
+
+def _alert(told: Iterable[dict[str, Any]], attempt: int) -> str | None:
+    """Return the last alert of an attempt that has not passed."""
+    present: dict[str, str] = {}
+    for event in told:
         if event.get("attempt") == attempt and event.get("event") in ("alert", "alert_over"):
             present.pop(str(event.get("id")), None)
             if event["event"] == "alert":

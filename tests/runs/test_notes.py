@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from kerneltui.runs.training import Training
-from kerneltui.runs.view import RunView
+from kerneltui.runs.view_record import RunView
 from kerneltui.show import run_lines, run_notes
 
 LIVE = RunView(name="mine", path="/runs/mine", phase="running")

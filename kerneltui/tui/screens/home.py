@@ -26,7 +26,7 @@ from kerneltui.tui.widgets.tables import show_rows
 
 if TYPE_CHECKING:
     from kerneltui.facts.server import Server
-    from kerneltui.runs.view import RunView
+    from kerneltui.runs.view_record import RunView
 
 
 class HomeScreen(ResumesRuns):
@@ -116,9 +116,13 @@ class HomeScreen(ResumesRuns):
         from kerneltui.runs.view import view_runs
 
         try:
-            self.post_message(self.RunsRead(view_runs(self.kerneltui.runs)))
+            self.post_message(self.RunsRead(view_runs(self.kerneltui.runs, on_first=self._show_first)))
         except KerneltuiError as error:
             self.post_message(self.Failed(error))
+
+    def _show_first(self, views: list[RunView]) -> None:
+        if not self._views:
+            self.post_message(self.RunsRead(views))
 
     @work(thread=True, exclusive=True, group="server", description="reading the server")
     def read_server(self, again: bool = False) -> None:
