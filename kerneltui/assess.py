@@ -10,6 +10,7 @@ import msgspec
 from kerneltui.advice import rules
 from kerneltui.advice.assessment import Assessment, Attention, WillRun
 from kerneltui.advice.situation import Situation
+from kerneltui.advice.subject import subject_of
 from kerneltui.errors import HubError, KerneltuiError, UsageError
 from kerneltui.facts.attention import AttentionChoice, device_type, resolve_attention
 from kerneltui.facts.builds import judge, judge_cached, judge_repository, local_kernels
@@ -19,6 +20,7 @@ from kerneltui.facts.hub import Hub
 from kerneltui.facts.local_data import check_local_data
 from kerneltui.facts.model import ModelFacts, read_model
 from kerneltui.facts.packages import kernels_usable
+from kerneltui.facts.proofs import find_preflight
 from kerneltui.facts.server import Server
 from kerneltui.interpreter import Asker, ProgressCallback
 from kerneltui.plan.devices import count_devices
@@ -68,7 +70,7 @@ def find_out(
         elsewhere=elsewhere,
         differing=_differing(server, asker) if elsewhere else {},
     )
-    situation = _with_kernel(situation, asker, hub, tell)
+    situation = with_preflight(_with_kernel(situation, asker, hub, tell))
     return with_data(situation, asker, on_progress=on_progress) if data else situation
 
 
@@ -111,7 +113,14 @@ def with_attention(
         cached=None,
         unknown={name: why for name, why in situation.unknown.items() if name not in ("local_kernel", "trust")},
     )
-    return _with_kernel(changed, asker, hub, on_progress or (lambda text: None))
+    return with_preflight(_with_kernel(changed, asker, hub, on_progress or (lambda text: None)))
+
+
+def with_preflight(situation: Situation) -> Situation:
+    """Return the situation with what came of trying its attention on this machine, where that was kept."""
+    subject = subject_of(situation)
+    found = None if isinstance(subject, str) else find_preflight(subject, measured=False)
+    return msgspec.structs.replace(situation, preflight=found)
 
 
 def _differing(server: Server, asker: Asker) -> dict[str, tuple[str, str]]:

@@ -35,6 +35,8 @@ def grouped_heads(situation: Situation) -> list[Finding]:
     choice, model = situation.attention, situation.model
     if choice.repository != known.FLASH_ATTENTION_2 or not _from_hub(situation) or situation.on_gpu is False:
         return []
+    if situation.preflight and situation.preflight.passed:  # it was tried with these heads on this card
+        return []
     torch = situation.server.torch
     verdict = known.grouped_backward(choice.revision or "", situation.build, torch.cuda if torch else None)
     if verdict in (None, "good"):

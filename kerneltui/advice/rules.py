@@ -24,6 +24,7 @@ from kerneltui.advice import (
     secrets,
     source,
     trainer,
+    tried,
     variants,
 )
 from kerneltui.advice.finding import ORDER, Finding
@@ -31,7 +32,7 @@ from kerneltui.advice.health.for_plan import add_health
 from kerneltui.advice.situation import Situation
 
 _SUBJECTS = (
-    *(elsewhere, packages, numbering, device, dtype, names, source, variants, attention, backward),
+    *(elsewhere, packages, numbering, device, dtype, names, source, variants, attention, tried, backward),
     *(trainer, adapters, experimental, data, rows, rewards, keys, secrets, packing, configuration),
 )
 

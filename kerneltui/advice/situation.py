@@ -10,6 +10,7 @@ from kerneltui.facts.environment import is_offline
 from kerneltui.facts.kernel_records import KernelBuild
 from kerneltui.facts.model import ModelFacts
 from kerneltui.facts.packages import cite, read_version
+from kerneltui.facts.proof import Preflight
 from kerneltui.facts.server import Gpu, Server
 from kerneltui.plan.devices import chosen_gpus, count_devices
 from kerneltui.plan.plan import Plan
@@ -24,7 +25,8 @@ class Situation(Record):
     it did not say. `alternatives` are other revisions of the same repository judged for the same server, newest
     first; `trusted` tells whether the Hub names the kernel's owner a trusted publisher; `similar` is a kernel on the
     Hub whose name is near to one that it lacks; `cached` whether the cache here holds the kernel whole, looked at only
-    for a run that does not ask the Hub. `data` is the data set as far as its first rows tell; where
+    for a run that does not ask the Hub. `preflight` is what came of trying the attention here,
+    for just this kernel, card and shapes. `data` is the data set as far as its first rows tell; where
     there is none, `data_at_fault` tells that its rows or its name are wrong, not the way to it. `elsewhere` tells
     that the server is another machine, known by its report: what this one cannot reach, that one may; `differing` has
     the version there and the version here of the packages that are not the same.
@@ -44,6 +46,7 @@ class Situation(Record):
     data_at_fault: bool = False
     similar: str | None = None
     cached: bool | None = None
+    preflight: Preflight | None = None
     elsewhere: bool = False
     differing: dict[str, tuple[str, str]] = {}
     unknown: dict[str, str] = {}

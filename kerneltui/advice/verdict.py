@@ -88,6 +88,7 @@ def try_attention(
         trusted=trusted,
         alternatives=None,
         similar=None,
+        preflight=None,
     )
 
 

@@ -14,14 +14,25 @@ from kerneltui.paths import cache_directory, write_atomically
 from kerneltui.records import read_record, to_json
 
 
-def find_preflight(subject: Subject, folder: Path | None = None) -> Preflight | None:
-    """Return the preflight of just this subject that was kept, None where there is none or it cannot be read."""
+def find_preflight(subject: Subject, folder: Path | None = None, *, measured: bool = True) -> Preflight | None:
+    """Return the preflight of just this subject that was kept, None where there is none or it cannot be read.
+
+    Without `measured` it may be one whose speed was measured at another length or batch.
+    """
     path = _path(subject, folder)
-    if path.is_file():
-        with contextlib.suppress(KerneltuiError):
-            found = read_record(path, Preflight)
-            return msgspec.structs.replace(found, cached=True) if found.subject == subject else None
+    if not path.is_file():
+        return None
+    with contextlib.suppress(KerneltuiError):
+        found = read_record(path, Preflight)
+        wanted = subject if measured else tried_as(subject)
+        if (found.subject if measured else tried_as(found.subject)) == wanted:
+            return msgspec.structs.replace(found, cached=True)
     return None
+
+
+def tried_as(subject: Subject) -> Subject:
+    """Return a subject without what matters to the measurement alone."""
+    return msgspec.structs.replace(subject, length=0, batch=1, packed=False)
 
 
 def keep_preflight(preflight: Preflight, folder: Path | None = None) -> None:
@@ -38,5 +49,5 @@ def keep_preflight(preflight: Preflight, folder: Path | None = None) -> None:
 
 
 def _path(subject: Subject, folder: Path | None) -> Path:
-    name = hashlib.sha256(to_json(subject, indent=0)).hexdigest()[:32]
+    name = hashlib.sha256(to_json(tried_as(subject), indent=0)).hexdigest()[:32]
     return (folder or cache_directory() / "proofs") / f"{name}.json"

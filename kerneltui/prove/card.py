@@ -44,7 +44,7 @@ def no_room(situation: Situation, need: int) -> str | None:
     total = f" of {gpu.memory_total / _GIB:.0f}" if gpu.memory_total else ""
     return (
         f"{gpu.name or 'the card'} (GPU {gpu.index}) has {gpu.memory_free / _GIB:.1f}{total} GiB free, "
-        f"and this takes up to {need / _GIB:.0f} GiB" + (f"; {words} hold memory there" if words else "")
+        f"and this takes up to {need / _GIB:.0f} GiB" + (f"; it is held by {words}" if words else "")
     )
 
 

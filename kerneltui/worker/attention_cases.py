@@ -128,15 +128,15 @@ class Inputs:
 
 
 def make_inputs(case: Case, seed: int = 0) -> Inputs:
-    """Return inputs of a case; the same ones for the same case and seed, on every device.
+    """Return inputs of a case, the same ones for the same case, seed and device.
 
     Scores have a spread of one, with a softcap one that comes near it.
     """
     shape = case.shape
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator(case.device).manual_seed(seed)
 
     def normal(*size: int) -> Tensor:
-        return torch.randn(*size, generator=generator)
+        return torch.randn(*size, generator=generator, device=case.device)
 
     spread = max(1.0, (shape.softcap or 0.0) / _OF_SOFTCAP)
     values = shape.value_dim or shape.head_dim
@@ -145,8 +145,8 @@ def make_inputs(case: Case, seed: int = 0) -> Inputs:
     v = normal(case.rows, shape.kv_heads, case.length, values)
     sinks = normal(shape.heads) + 1 if shape.sinks else None
     gradient = normal(case.rows, case.length, shape.heads, values)
-    gradient = gradient * (case.documents() >= 0)[:, :, None, None]
-    moved = [None if it is None else it.to(case.device, case.dtype) for it in (q, k, v, sinks, gradient)]
+    gradient = gradient * (case.documents() >= 0).to(case.device)[:, :, None, None]
+    moved = [None if it is None else it.to(case.dtype) for it in (q, k, v, sinks, gradient)]
     return Inputs(*moved).fresh()
 
 

@@ -13,7 +13,7 @@ from .attention_checks import Attend
 
 _WARM = 2
 # A measurement ends after so many passes, or after so many seconds.
-_PASSES, _SECONDS = 10, 1.0
+_PASSES, _SECONDS = 10, 0.3
 
 
 def measure(attend: Attend, case: Case) -> dict[str, float]:

@@ -71,6 +71,9 @@ def test_a_preflight_is_found_for_just_its_subject(tmp_path: Path) -> None:
     assert found is not None and found.cached and found.checks == PREFLIGHT.checks
     for name, value in {"commit": "b" * 40, "driver": "590.1", "device": "NVIDIA A100", "length": 2048}.items():
         assert find_preflight(msgspec.structs.replace(SUBJECT, **{name: value}), tmp_path) is None
+    longer = msgspec.structs.replace(SUBJECT, length=2048, batch=4)
+    assert find_preflight(longer, tmp_path) is None
+    assert find_preflight(longer, tmp_path, measured=False) == found
 
 
 def test_what_says_nothing_of_the_kernel_is_not_kept(tmp_path: Path) -> None:
