@@ -1,6 +1,6 @@
 """LoRA: whether the layers that it is asked for are in the model.
 
-Run with peft 0.19 under TRL 1.16.0: names of which none is there raise, those beside them that are not there are left
+Run with peft 0.21.2 under TRL 1.16.0: names of which none is there raise, those beside them that are not there are left
 out without a word. TRL's `ModelConfig` makes a pattern of a list with one name, and peft matches a pattern with the
 whole path of a layer: `[q_proj]` finds nothing, `[.*q_proj]` finds every q_proj.
 """

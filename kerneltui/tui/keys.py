@@ -47,6 +47,13 @@ EVERYWHERE = (
 HOME = (
     Key("enter", "open", "Open", "Open the run under the cursor."),
     Key("n", "new", "New run", "Plan a new run, step by step."),
+    Key(
+        "g",
+        "guides",
+        "Ready plans",
+        "Start from a small model and data, sized to this server.",
+        footer=False,
+    ),
     Key("o", "open_config", "Open config", "Start from a TRL configuration file that you have."),
     Key("k", "kernels", "Kernels", "The kernels of the Hub, each with a verdict for this server."),
     Key("d", "doctor", "Doctor", "What is on this server, and what is wrong with it."),

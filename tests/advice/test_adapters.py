@@ -1,4 +1,4 @@
-"""LoRA's layers by name, as peft finds them (run with peft 0.19 on the demo's model)."""
+"""LoRA's layers by name, as peft finds them (run with peft 0.21.2 on the demo's model)."""
 
 from __future__ import annotations
 

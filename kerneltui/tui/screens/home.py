@@ -71,7 +71,8 @@ class HomeScreen(ResumesRuns):
             yield runs
         yield Static("", id="about")
         yield Static(
-            "No runs yet. n plans one, o opens a TRL configuration; `kerneltui demo` shows the whole way.",
+            "No runs yet. n plans one, g starts from a ready plan, o opens a TRL configuration; `kerneltui demo` shows"
+            " the whole way.",
             id="no-runs",
             classes="pane",
         )
@@ -224,6 +225,12 @@ class HomeScreen(ResumesRuns):
             self.notify("This is the plan that you left; ^n starts over.", markup=False)
         self.app.push_screen(WizardScreen(*self.kerneltui.draft or ()))
 
+    def action_guides(self) -> None:
+        """Show the ready plans."""
+        from kerneltui.tui.screens.guides import GuidesScreen
+
+        self.app.push_screen(GuidesScreen())
+
     def action_open_config(self) -> None:
         """Ask for a TRL configuration and plan from it."""
         from kerneltui.tui.screens.open_config import OpenConfig
@@ -306,5 +313,6 @@ class HomeScreen(ResumesRuns):
 
 
 def _start_card() -> Content:
-    shown = [key for key in HOME if key.action in ("new", "open_config", "kernels", "doctor", "refresh", "quit")]
+    actions = ("new", "guides", "open_config", "kernels", "doctor", "refresh", "quit")
+    shown = [key for key in HOME if key.action in actions]
     return Content("\n").join(Content.assemble((key.keys, "bold $primary"), f"  {key.label}") for key in shown)

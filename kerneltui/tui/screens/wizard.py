@@ -81,6 +81,9 @@ class WizardScreen(JudgingScreen):
     def compose(self) -> ComposeResult:
         """Lay out the steps over the findings and the plan."""
         self._steps = [kind() for kind in _STEPS]
+        for step in self._steps[: self._first]:  # what comes before the step to begin with was answered
+            if isinstance(step, TrainerStep):
+                step.taken = True
         yield Note("", id="steps")
         with SwitchPane(id="step", initial=self._steps[0].id):
             yield from self._steps

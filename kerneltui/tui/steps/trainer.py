@@ -40,7 +40,7 @@ class TrainerStep(Step):
         self._recommended: Recommendation | None = None
         self._unread = ""
         self._moved = False
-        self._taken = False
+        self.taken = False  # whether the plan's trainer is the person's choice
 
     def compose(self) -> ComposeResult:
         """Lay out the table over the reason."""
@@ -81,7 +81,7 @@ class TrainerStep(Step):
         """Take the trainer under the cursor."""
         table = self.query_one("#trainers", DataTable)
         if 0 <= table.cursor_row < len(self._trainers):
-            self._taken = True
+            self.taken = True
             self.post_message(self.Chosen(trainer=self._trainers[table.cursor_row]))
 
     def _order(self, libraries: Libraries, state: WizardState) -> None:
@@ -95,7 +95,7 @@ class TrainerStep(Step):
         order, known = {True: 0, None: 1, False: 2}, list(ABOUT)
         rank = {name: known.index(name) if name in known else len(known) for name in trainers}
         self._trainers = sorted(trainers, key=lambda name: (order[self._fit(name).ok], rank[name]))
-        own = self._taken or state.plan.config_path is not None or recommended is None
+        own = self.taken or state.plan.config_path is not None or recommended is None
         wanted = state.plan.trainer if own else str(recommended and recommended.trainer)
         self._show_rows()
         if wanted in self._trainers:
