@@ -97,7 +97,7 @@ def test_an_environment_that_trl_could_not_set_is_told(find: Find, variables: An
 
 # How many processes will train
 
-GRPO = {"per_device_train_batch_size": 1, "num_generations": 8, "reward_funcs": ["accuracy_reward"]}
+GRPO = {"per_device_train_batch_size": 1, "num_generations": 8, "reward_funcs": ["think_format_reward"]}
 
 
 @pytest.mark.parametrize(
