@@ -9,7 +9,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -111,6 +111,13 @@ class Hub:
         params = {"author": author, "limit": 1000} if author else {"limit": 1000}
         pages = self._http.pages("/api/kernels", Subject(), params, keep=keep, ask=self._ask)
         return [self._repo(item) for page in pages for item in page]
+
+    def names(self, kind: Literal["models", "datasets"], start: str, *, keep: float = 3600) -> list[str]:
+        """Return the models or data sets whose names begin with `start` (owner/…), the most downloaded first."""
+        owner, _, name = start.partition("/")
+        params = {"author": owner, "search": name, "sort": "downloads", "limit": 20}
+        page = next(iter(self._http.pages(f"/api/{kind}", Subject(), params, keep=keep, ask=self._ask)), [])
+        return [it["id"] for it in page if isinstance(it.get("id"), str) and it["id"].startswith(start)]
 
     def revisions(self, repo: str, *, dates: bool = False, keep: float = 0) -> list[KernelRevision]:
         """Return version branches (newest first), then other branches, then tags.

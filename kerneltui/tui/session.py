@@ -13,6 +13,7 @@ import msgspec
 from kerneltui.advice.situation import Situation
 from kerneltui.assess import with_data
 from kerneltui.errors import KerneltuiError
+from kerneltui.facts.cached_names import Kind, cached_names
 from kerneltui.facts.dataset import OPTIONS, DatasetFacts, dataset_name
 from kerneltui.facts.hub import Hub
 from kerneltui.facts.read_server import ServerCallback, read_server, reread_server
@@ -170,6 +171,11 @@ class Session:
                 if name := dataset_name(values):
                     data.setdefault(name)
         return list(models), list(data)
+
+    def known_names(self, kind: Kind) -> list[str]:
+        """Return the models or the data sets of this machine: of the newest runs, then those that the cache holds."""
+        recent = self.recent()[0 if kind == "models" else 1]
+        return list(dict.fromkeys((*recent, *cached_names(kind))))
 
     def close(self) -> None:
         """End the askers."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.suggester import SuggestFromList
 from textual.widgets import Input
 
 from kerneltui import demo
 from kerneltui.errors import KerneltuiError
+from kerneltui.facts.cached_names import Kind
 from kerneltui.facts.dataset import DatasetFacts, dataset_name
 from kerneltui.facts.model import ModelFacts
 from kerneltui.plan.sources import data_values
@@ -20,8 +22,17 @@ from kerneltui.text import plain_line
 from kerneltui.tui.keys import MODEL_STEP, bindings
 from kerneltui.tui.screens.data import DataChange, DataScreen
 from kerneltui.tui.steps.step import Step, WizardState
+from kerneltui.tui.suggest import NameSuggester
 from kerneltui.tui.widgets.lines import Note
 from kerneltui.tui.widgets.plan_card import plan_values, short
+
+_KNOWN: dict[Kind, tuple[str, ...]] = {
+    "models": (str(demo.model_path()), "Qwen/Qwen3-0.6B", "Qwen/Qwen2.5-0.5B-Instruct", "meta-llama/Llama-3.2-1B"),
+    "datasets": (
+        *(str(demo.data_path("sft")), str(demo.data_path("dpo"))),
+        *("trl-lib/Capybara", "trl-lib/ultrafeedback_binarized"),
+    ),
+}
 
 
 class ModelStep(Step):
@@ -31,8 +42,9 @@ class ModelStep(Step):
     ENTER = "Read, go on"
     PURPOSE = (
         "Name the model and the data: a Hub name such as Qwen/Qwen3-0.6B and trl-lib/Capybara, or a path of this"
-        " server. Enter reads what you typed, and goes on when both lines are read; tab changes the line. Letters go"
-        " into the lines here: ctrl+f applies a fix, f1 shows this help."
+        " server; a revision of the model comes behind an @. The right arrow takes what is suggested: what you used"
+        " last, what the cache holds, what the Hub has. Enter reads what you typed, and goes on when both lines are"
+        " read; tab changes the line. Letters go into the lines here: ctrl+f applies a fix, f1 shows this help."
     )
 
     KEYS = MODEL_STEP
@@ -46,19 +58,18 @@ class ModelStep(Step):
     def compose(self) -> ComposeResult:
         """Lay out the two lines over the facts."""
         yield Note("model", classes="label")
-        known = [str(demo.model_path()), "Qwen/Qwen3-0.6B", "Qwen/Qwen2.5-0.5B-Instruct", "meta-llama/Llama-3.2-1B"]
-        yield Input(id="model", placeholder="owner/name on the Hub, or a folder", suggester=SuggestFromList(known))
+        yield Input(id="model", placeholder="owner/name on the Hub, or a folder", suggester=self._names("models"))
         yield Note("", id="model-facts", classes="facts")
         yield Note("data", classes="label")
-        sets = [
-            str(demo.data_path("sft")),
-            str(demo.data_path("dpo")),
-            "trl-lib/Capybara",
-            "trl-lib/ultrafeedback_binarized",
-        ]
-        yield Input(id="data", placeholder="owner/name on the Hub, or a file", suggester=SuggestFromList(sets))
+        yield Input(id="data", placeholder="owner/name on the Hub, or a file", suggester=self._names("datasets"))
         yield Note("", id="data-facts", classes="facts")
         yield Note("", id="model-why", classes="why")
+
+    def _names(self, kind: Kind) -> NameSuggester:
+        """Return what completes the names of models or of data sets."""
+        return NameSuggester(
+            lambda: (*self.session.known_names(kind), *_KNOWN[kind]), lambda start: self.session.hub.names(kind, start)
+        )
 
     def open(self) -> None:
         """Focus the first line."""
@@ -126,7 +137,7 @@ class ModelStep(Step):
             return
         self._filled = True
         model, data = self.query_one("#model", Input), self.query_one("#data", Input)
-        model.value = model.value or plain_line(str(found["model_name_or_path"]))
+        model.value = model.value or plain_line(_with_revision(found))
         data.value = data.value or plain_line(glob_to_path(dataset_name(found) or ""))
         if found is not named:
             self._choose(state, model.value, data.value)
@@ -145,8 +156,11 @@ class ModelStep(Step):
             launch = {"environment": {**before, "LOCAL_KERNELS": local}}
         if data == self._named()[1]:  # as it is written there: a file may name more than a line can say
             values, remove = {}, ()
-        chosen = values if model == self._named()[0] else {"model_name_or_path": model, **values}
-        self.post_message(self.Chosen(values=chosen, remove=remove, launch=launch, onward=False))
+        if model != self._named()[0]:
+            name, revision = split_revision(model)
+            values = {"model_name_or_path": name, **({"model_revision": revision} if revision else {}), **values}
+            remove = remove if revision else (*remove, "model_revision")
+        self.post_message(self.Chosen(values=values, remove=remove, launch=launch, onward=False))
 
     def _typed(self) -> tuple[str, str]:
         """Return the model and the data as they stand in the lines."""
@@ -155,8 +169,19 @@ class ModelStep(Step):
     def _named(self) -> tuple[str, str]:
         """Return the model and the data of the plan, as the lines show them."""
         values = plan_values(self._state) if self._state else {}
-        model, data = str(values.get("model_name_or_path") or ""), glob_to_path(dataset_name(values) or "")
-        return plain_line(model), plain_line(data)
+        data = glob_to_path(dataset_name(values) or "")
+        return plain_line(_with_revision(values)), plain_line(data)
+
+
+def split_revision(text: str) -> tuple[str, str | None]:
+    """Return the name of a model and its revision, written owner/name@revision; a path has none."""
+    name, at, revision = text.rpartition("@")
+    return (name, revision) if at and name and revision and not Path(text).expanduser().exists() else (text, None)
+
+
+def _with_revision(values: Mapping[str, Any]) -> str:
+    name, revision = str(values.get("model_name_or_path") or ""), values.get("model_revision")
+    return f"{name}@{revision}" if name and revision and revision != "main" else name
 
 
 def _model_line(state: WizardState) -> Content:
