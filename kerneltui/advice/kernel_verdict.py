@@ -13,14 +13,23 @@ from kerneltui.advice import known
 from kerneltui.advice.catalogue import KnownKernel, catalogue, role_of
 from kerneltui.advice.loading import cpu_backward, installed_kernels, platform_name, refusal
 from kerneltui.errors import HubError
-from kerneltui.facts.kernel_records import KernelBuild
+from kerneltui.facts.kernel_records import KernelBuild, KernelSignature
 from kerneltui.facts.server import Server
 from kerneltui.records import Record
 
 AnswerKind = Literal["ready", "care", "refused", "unknown"]
-Subject = Literal["variant", "metadata", "packages", "gpu", "training", "device", "known", "trust", "cache"]
+Subject = Literal[
+    "variant", "metadata", "packages", "gpu", "training", "device", "known", "trust", "cache", "signature"
+]
 
 _ORDER: tuple[AnswerKind, ...] = ("refused", "care", "ready", "unknown")
+
+_SIGNATURES: dict[str, tuple[AnswerKind, str]] = {
+    "signed": ("ready", "kernels' own verification holds: signed by a builder that it knows, and nothing was changed"),
+    "unsigned": ("unknown", "this build carries no signature"),
+    "invalid": ("care", "kernels' own verification fails; it loads all the same"),
+    "unchecked": ("unknown", "this build is signed, but that could not be checked"),
+}
 
 
 class Answer(Record):
@@ -56,6 +65,13 @@ def kernel_verdict(build: KernelBuild, server: Server, *, trusted: bool | None =
 def with_answer(verdict: KernelVerdict, answer: Answer) -> KernelVerdict:
     """Return a verdict with one more answer."""
     return _verdict((*verdict.answers, answer))
+
+
+def signature_answer(signature: KernelSignature) -> Answer:
+    """Return what a signature comes to; kernels loads a build whatever that is."""
+    kind, text = _SIGNATURES[signature.state]
+    reason = f": {signature.reason}" if signature.reason else ""
+    return Answer(subject="signature", kind=kind, text=f"{text}{reason}")
 
 
 def no_verdict(error: HubError) -> KernelVerdict:

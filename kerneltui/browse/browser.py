@@ -10,9 +10,10 @@ import threading
 from collections.abc import Callable, Sequence
 
 from kerneltui.advice.catalogue import COMMUNITY
+from kerneltui.advice.kernel_verdict import signature_answer, with_answer
 from kerneltui.browse.gather import Gatherer, OnRow, kept_list, named
 from kerneltui.browse.judge import Judge
-from kerneltui.browse.offline import cached_revisions, held_commit, offline_row
+from kerneltui.browse.offline import build_folder, cached_revisions, held_commit, offline_row
 from kerneltui.browse.records import (
     KernelList,
     KernelRow,
@@ -22,7 +23,7 @@ from kerneltui.browse.records import (
     sort_rows,
 )
 from kerneltui.errors import HubError, KerneltuiError
-from kerneltui.facts.builds import system_values
+from kerneltui.facts.builds import read_signature, system_values
 from kerneltui.facts.cached import CachedKernel, cached_kernels
 from kerneltui.facts.hub import Hub, check_repository
 from kerneltui.facts.kernel_records import KernelRepo, KernelRevision, is_commit
@@ -178,7 +179,10 @@ class KernelBrowser:
             dated = revision if revision.date else self._hub.dated(revision)
             build, verdict = self._judge.revision(revision, row.trusted, metadata=metadata)
             default = revision.name == row.revision and revision.kind == "branch"
-            held = held_commit(cache.get(revision.repository, ()), revision.commit)
+            copies = cache.get(revision.repository, ())
+            held = held_commit(copies, revision.commit)
+            if metadata and build and (folder := build_folder(copies, build)):
+                verdict = with_answer(verdict, signature_answer(read_signature(self._asker, folder)))
             made = RevisionRow(revision=dated, verdict=verdict, build=build, default=default, cached=held)
             if on_revision:
                 on_revision(made)

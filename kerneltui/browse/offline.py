@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -12,7 +13,7 @@ from kerneltui.errors import HubError
 from kerneltui.facts.attention import default_branch
 from kerneltui.facts.builds import judge_cached
 from kerneltui.facts.cached import CachedKernel
-from kerneltui.facts.kernel_records import KernelRevision
+from kerneltui.facts.kernel_records import KernelBuild, KernelRevision
 from kerneltui.facts.server import Server
 from kerneltui.interpreter import Asker
 
@@ -25,6 +26,12 @@ def best_of(held: Sequence[CachedKernel]) -> Cached | None:
 def held_commit(held: Sequence[CachedKernel], commit: str) -> Cached | None:
     """Return whether the cache holds a commit whole, in part, or (None) not."""
     return best_of([it for it in held if it.commit == commit])
+
+
+def build_folder(held: Sequence[CachedKernel], build: KernelBuild) -> Path | None:
+    """Return where the cache holds the build that would load, whole; None where it does not."""
+    at = next((it for it in held if it.commit == build.commit and build.variant in it.variants), None)
+    return Path(at.path) / "build" / str(build.variant) if at and build.variant not in at.broken else None
 
 
 def offline_row(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from kerneltui.errors import HubError, UsageError
+from kerneltui.errors import HubError, UsageError, WorkerError
 from kerneltui.facts.hub import Hub
-from kerneltui.facts.kernel_records import KernelBuild, KernelMetadata, VariantDecision
+from kerneltui.facts.kernel_records import KernelBuild, KernelMetadata, KernelSignature, VariantDecision
 from kerneltui.facts.packages import read_version
 from kerneltui.facts.server import Server, Torch
 from kerneltui.interpreter import Asker
@@ -20,6 +21,8 @@ _MACHINES = {("darwin", "arm64"): "aarch64", ("windows", "amd64"): "x86_64"}
 
 # For how many seconds it holds which commit a branch points to: one check asks for it more than once.
 _MOMENT = 60
+# For so many seconds sigstore's keys are waited for.
+_SIGSTORE = 30
 
 
 def judge(
@@ -185,6 +188,15 @@ def judge_cached(
     """Return what kernels would load offline of a commit that the cache holds at `path`; see `facts.cached`."""
     local = _judge_local(asker, repo, revision, path, server, _capabilities(server, gpus), digest=False)
     return msgspec.structs.replace(local, commit=commit, source="cache")
+
+
+def read_signature(asker: Asker, folder: Path) -> KernelSignature:
+    """Return what kernels' own verification says of a build's folder."""
+    try:
+        answer = asker.ask("kernels.signature", timeout=_SIGSTORE, path=str(folder))
+    except WorkerError as error:
+        return KernelSignature(state="unchecked", reason=error.message or error.title)
+    return from_builtins(answer, KernelSignature, "the signature")
 
 
 def _judge_local(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from kerneltui.records import Record
 
@@ -71,6 +72,16 @@ class KernelMetadata(Record):
     arch_error: str | None = None
     load_error: str | None = None
     error: str | None = None
+
+
+class KernelSignature(Record):
+    """What kernels' own verification says of a build that is on this disk; `reason` where it is not simply so.
+
+    "unchecked" is a signature that could not be looked at, since sigstore's keys come from a network.
+    """
+
+    state: Literal["signed", "unsigned", "invalid", "unchecked"]
+    reason: str | None = None
 
 
 class KernelBuild(Record):

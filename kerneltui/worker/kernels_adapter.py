@@ -113,6 +113,33 @@ def content_hash(folder: Path) -> str:
     return digest.hexdigest()
 
 
+def signature(path: str) -> dict[str, str | None]:
+    """Return what kernels' own verification says of a build's folder: "state", and "reason" where it has one.
+
+    The state is "signed", "unsigned", "invalid" (signature or content is not what was signed), or "unchecked": the
+    signature needs sigstore's keys, which come from a network. kernels itself loads a build whatever it is.
+    Source: `kernels.verify.verify_variant`, as `kernels verify-signature` calls it.
+    """
+    if not (Path(path) / "metadata.json.sigstore").is_file():
+        return {"state": "unsigned", "reason": None}  # kernels asks this first too; its import of sigstore takes long
+    try:
+        from kernels.verify import VerificationResult, verify_variant
+        from sigstore.errors import Error
+    except ImportError as error:
+        return {"state": "unchecked", "reason": str(error)}
+    try:
+        result = verify_variant(Path(path))
+    except (Error, OSError) as error:
+        return {"state": "unchecked", "reason": str(error)}
+    if isinstance(result, VerificationResult.Success):
+        return {"state": "signed", "reason": None}
+    if isinstance(result, VerificationResult.SignatureBundleMissing):
+        return {"state": "unsigned", "reason": None}
+    violations = getattr(result, "violations", None)
+    reason = "; ".join(map(str, violations)) if violations else getattr(result, "reason", None)
+    return {"state": "invalid", "reason": reason or type(result).__name__}
+
+
 def _parse(name: str) -> Any:
     """Return kernels' variant of that name, or None where its name for it would be another one or none."""
     from kernels.variants import parse_variant
@@ -226,4 +253,9 @@ def _read_local(folder: Path, system: dict[str, Any], capability: list[int] | No
     return metadata(text, folder.name, system, capability)
 
 
-HANDLERS = {"kernels.variants": variants, "kernels.metadata": metadata, "kernels.local": local}
+HANDLERS = {
+    "kernels.variants": variants,
+    "kernels.metadata": metadata,
+    "kernels.local": local,
+    "kernels.signature": signature,
+}

@@ -109,7 +109,7 @@ def ours(folder: Path) -> App[str]:
             wizard, kernels = WizardScreen(plan, at=3), KernelsScreen()
             live = RunScreen(RunDirectory(folder / "runs" / "calm-otter"))
             waits: dict[str, tuple[Screen[Any], Callable[[], bool]]] = {
-                "wizard": (wizard, lambda: "judged …" in str(wizard.query_one("#kernel-why", Static).content)),
+                "wizard": (wizard, lambda: "Recommended" not in str(wizard.query_one("#kernel-why", Static).content)),
                 "kernels": (kernels, lambda: "…" in kernels.query_one("#list", Pane).title_text),
                 "live": (live, lambda: False),
             }

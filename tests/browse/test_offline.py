@@ -136,3 +136,16 @@ def test_an_empty_cache_is_said_in_one_line(hub: LoopbackHub, asker: Asker, tmp_
         "  Unset HF_HUB_OFFLINE (and TRANSFORMERS_OFFLINE), or name a kernel on this disk",
         "  in LOCAL_KERNELS.",
     ]
+
+
+def test_a_build_in_the_cache_says_whether_it_is_signed(
+    hub: LoopbackHub, asker: Asker, cache: Path, tmp_path: Path
+) -> None:
+    put(cache, hub.repository(FLASH), "v4", STABLE)
+    browser = KernelBrowser(asker, Hub(hub.url, folder=tmp_path / "answers"), SERVER)
+    found = {it.revision.name: it.verdict for it in browser.view(FLASH).revisions}
+    signature = found["v4"].answer("signature")
+    assert signature and (signature.kind, signature.text) == ("unknown", "this build carries no signature")
+    assert found["v2"].answer("signature") is None
+    said = "\n".join(repository_lines(browser.view(FLASH, "v4"), revision="v4", width=80))
+    assert "signature this build carries no signature" in said

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -9,6 +11,9 @@ from typing import Any
 
 import kernels
 import pytest
+from kernels import verify
+from kernels.verify import VerificationResult
+from sigstore.errors import TUFError
 
 from kerneltui.worker import kernels_adapter
 from tests.hub import LoopbackHub, machine_variant
@@ -390,3 +395,56 @@ def test_content_hash_tells_contents_apart_and_nothing_else(local: Path) -> None
     (second / "__init__.py").rename(second / "init.py")
     (second / "init.py").write_text("value = 1\n")
     assert kernels_adapter.content_hash(second) != expected
+
+
+class Trusting:
+    """Stands in for sigstore's verifier, whose keys come from a network: every signature holds."""
+
+    def verify_artifact(self, *_: object) -> None:
+        """Find nothing."""
+
+
+@pytest.fixture
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a build whose signature would hold, with the digest of its files in metadata.json."""
+    monkeypatch.setattr(verify.Bundle, "from_json", lambda text: text)
+    monkeypatch.setattr(verify.Verifier, "production", Trusting)
+    folder = tmp_path / "torch-cuda"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("x = 1\n")
+    digest = base64.b64encode(hashlib.sha256((folder / "__init__.py").read_bytes()).digest()).decode()
+    told = json.loads((METADATA / f"{FILES[0]}.json").read_text())
+    told["digest"] = {"algorithm": "sha256", "files": {"__init__.py": digest}}
+    (folder / "metadata.json").write_text(json.dumps(told))
+    (folder / "metadata.json.sigstore").write_text("{}")
+    return folder
+
+
+def test_a_signature_is_what_kernels_own_verification_says(build: Path) -> None:
+    assert verify.verify_variant(build) == VerificationResult.Success()
+    assert kernels_adapter.signature(str(build)) == {"state": "signed", "reason": None}
+
+    (build / "__init__.py").write_text("x = 2\n")
+    result = verify.verify_variant(build)
+    assert isinstance(result, VerificationResult.DigestVerificationFailure)
+    found = kernels_adapter.signature(str(build))
+    assert (found["state"], found["reason"]) == ("invalid", "; ".join(map(str, result.violations)))
+
+    (build / "metadata.json.sigstore").unlink()
+    assert verify.verify_variant(build) == VerificationResult.SignatureBundleMissing()
+    assert kernels_adapter.signature(str(build)) == {"state": "unsigned", "reason": None}
+
+
+def test_a_signature_that_cannot_be_read_is_not_one(tmp_path: Path) -> None:
+    (tmp_path / "metadata.json.sigstore").write_text("{}")
+    result = verify.verify_variant(tmp_path)
+    assert isinstance(result, VerificationResult.SignatureBundleInvalid)
+    assert kernels_adapter.signature(str(tmp_path)) == {"state": "invalid", "reason": result.reason}
+
+
+def test_a_signature_is_not_checked_without_the_keys_of_sigstore(build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> None:
+        raise TUFError("no keys")
+
+    monkeypatch.setattr(verify.Verifier, "production", none)
+    assert kernels_adapter.signature(str(build)) == {"state": "unchecked", "reason": "no keys"}
