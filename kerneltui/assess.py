@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from kerneltui import demo
 from kerneltui.advice import rules
 from kerneltui.advice.assessment import Assessment, Attention, WillRun
 from kerneltui.advice.situation import Situation
@@ -23,6 +24,7 @@ from kerneltui.facts.packages import kernels_usable
 from kerneltui.facts.proofs import find_preflight
 from kerneltui.facts.server import Server
 from kerneltui.interpreter import Asker, ProgressCallback
+from kerneltui.plan.construction import can_construct, read_construction
 from kerneltui.plan.devices import count_devices
 from kerneltui.plan.plan import Plan
 from kerneltui.plan.settings import Settings, read_settings, unknown_trainer
@@ -44,7 +46,8 @@ def find_out(
 ) -> Situation:
     """Return all that can be found out about `plan` on `server`; `elsewhere` tells that this is another machine.
 
-    Without `data` its rows are not read (see `with_data`), which can take long where they are on the Hub.
+    Without `data` its rows are not read (see `with_data`), which can take long where they are on the Hub, and the
+    trainer's constructor is not asked (see `with_construction`).
     Raises UsageError for what the person must correct first (an unknown trainer, a file that is not there).
     """
     tell = on_progress or (lambda text: None)
@@ -66,12 +69,35 @@ def find_out(
         attention=_attention(settings, server, model),
         model=model,
         reward_model=scorer,
+        teacher=_teacher(plan, settings, asker),
         unknown={**unknown, **unread},
         elsewhere=elsewhere,
         differing=_differing(server, asker) if elsewhere else {},
     )
     situation = with_preflight(_with_kernel(situation, asker, hub, tell))
-    return with_data(situation, asker, on_progress=on_progress) if data else situation
+    if not data:
+        return situation
+    situation = with_construction(situation, asker, on_progress=on_progress)
+    return with_data(situation, asker, on_progress=on_progress)
+
+
+def with_construction(situation: Situation, asker: Asker, *, on_progress: ProgressCallback | None = None) -> Situation:
+    """Return the situation with what the trainer's own constructor says of its options, where it can be asked here.
+
+    A server with another TRL or transformers is not judged by those of this machine; `unknown` says that.
+    """
+    trainer, libraries = situation.plan.trainer, situation.server.libraries
+    if not can_construct(trainer) or libraries is None:
+        return situation
+    if other := [name for name in ("trl", "transformers") if name in situation.differing]:
+        return _not_asked(situation, "construction", f"this machine has another {' and another '.join(other)}")
+    if on_progress:
+        on_progress("asking the trainer about its options")
+    try:
+        construction = read_construction(trainer, situation.settings, asker, demo.model_path())
+    except KerneltuiError as error:
+        return _not_asked(situation, "construction", str(error))
+    return msgspec.structs.replace(situation, construction=construction)
 
 
 def with_data(situation: Situation, asker: Asker, *, on_progress: ProgressCallback | None = None) -> Situation:
@@ -177,6 +203,16 @@ def _read(path: str, plan: Plan, settings: Settings, asker: Asker) -> ModelFacts
 
 def _told(error: KerneltuiError) -> str:
     return "\n".join(part for part in (error.title, error.message, error.hint) if part)
+
+
+def _teacher(plan: Plan, settings: Settings, asker: Asker) -> ModelFacts | None:
+    """Return what the teacher's configuration says; None where there is none, or where it cannot be read."""
+    path = settings.get("teacher_model_name_or_path")
+    if not isinstance(path, str) or not path:
+        return None
+    with contextlib.suppress(KerneltuiError):
+        return read_model(asker, path, Path(plan.cwd), revision=settings.get("teacher_model_revision"))
+    return None
 
 
 def _attention(settings: Settings, server: Server, model: ModelFacts | None) -> AttentionChoice:

@@ -118,7 +118,9 @@ def test_a_generation_batch_is_judged_for_the_processes_that_will_run(
 ) -> None:
     found = find(plan("grpo", *flags, gpus=gpus, **GRPO, **more), make_server(*[H200] * 8))
     assert found.processes == processes
-    assert blocked(found) == (set() if processes == 8 else {"configuration.generation_batch_size"})
+    alone = {"launching.data_parallel"} if processes == 1 else set()
+    assert blocked(found) - alone == (set() if processes == 8 else {"configuration.generation_batch_size"})
+    assert alone <= blocked(found)
 
 
 def test_a_server_without_gpus_has_one_process(find: Find) -> None:
@@ -277,3 +279,26 @@ def test_data_that_cannot_be_looked_at_is_warned_about_with_the_reason(find: Fin
     found = find(plan(datasets=[{"path": "nobody/nothing"}]), make_server())
     assert (found.data, ids(found)["data.unread"]) == (None, "warn")
     assert "the Hub cannot be reached" in found.unknown["data"]
+
+
+def test_the_trainers_own_constructor_is_asked(find: Find) -> None:
+    adapter: dict[str, Any] = {"use_peft": True, "lora_target_modules": ["q_proj"]}
+    fine = find(plan(**adapter)).construction
+    assert fine is not None
+    assert fine.refused is None
+    head = find(plan(**{**adapter, "lora_target_modules": ["lm_head"]})).construction
+    assert head is not None
+    assert head.refused is not None
+    assert "lm_head" in head.refused.message
+    tracked = find(plan(report_to="tensorboard"))
+    assert tracked.construction is not None
+    assert ("configuration.report_to" in ids(tracked)) == bool(tracked.construction.missing)
+
+
+def test_another_release_of_trl_is_not_asked_here(find: Find) -> None:
+    there = make_server(H200, trl="1.10.0")
+    situation = find(plan("kto", per_device_train_batch_size=1), there, elsewhere=True)
+    assert situation.construction is None
+    found = ids(situation)
+    assert found["configuration.not_asked"] == "note"
+    assert found["limits.kto_batch"] == "block"

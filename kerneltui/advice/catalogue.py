@@ -35,7 +35,9 @@ class KnownKernel(Record):
     """A repository as public sources of `date` tell of it; None where they do not.
 
     `callable` tells whether transformers can call it as attention, `unfit` why it cannot be the attention of a
-    training run. The features (see `FEATURES`) are words for a person. `source` is where that was read.
+    training run. The features (see `FEATURES`) are words for a person. What rules go by: head dimensions up to
+    `max_head_dim` that are multiples of `head_dim_unit`; whether softcap and sinks have a gradient, and whether dropout
+    of attention is applied. `source` is where that was read.
     """
 
     id: str
@@ -55,6 +57,11 @@ class KnownKernel(Record):
     head_dims: str | None = None
     dtypes: str | None = None
     gpus: str | None = None
+    max_head_dim: int | None = None
+    head_dim_unit: int | None = None
+    softcap_trains: bool | None = None
+    sinks_train: bool | None = None
+    dropout_applied: bool | None = None
     unfit: str | None = None
     files: str | None = None
 

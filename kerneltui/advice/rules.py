@@ -9,12 +9,17 @@ from kerneltui.advice import (
     attention,
     backward,
     configuration,
+    construction,
     data,
     device,
     dtype,
     elsewhere,
     experimental,
+    features,
     keys,
+    launching,
+    limits,
+    losses,
     names,
     numbering,
     packages,
@@ -32,8 +37,9 @@ from kerneltui.advice.health.for_plan import add_health
 from kerneltui.advice.situation import Situation
 
 _SUBJECTS = (
-    *(elsewhere, packages, numbering, device, dtype, names, source, variants, attention, tried, backward),
-    *(trainer, adapters, experimental, data, rows, rewards, keys, secrets, packing, configuration),
+    *(elsewhere, packages, numbering, device, dtype, names, source, variants, attention, features, tried, backward),
+    *(trainer, adapters, experimental, data, rows, rewards, keys, secrets, packing),
+    *(configuration, construction, limits, losses, launching),
 )
 
 # Rules whose matter TRL may say itself when it builds its configuration: both name these words.
@@ -42,6 +48,7 @@ _SAID_BY_TRL = {
     "packing.without_length": ("packing", "max_length"),
     "packing.strategy": ("packing_strategy",),
     "device.no_gpu": ("bf16", "use_cpu"),
+    "rewards.weights": ("reward weights",),
     "trainer.missing.teacher_model_name_or_path": ("teacher_model_name_or_path",),
 }
 
@@ -70,7 +77,8 @@ def _without_repeats(found: list[Finding]) -> list[Finding]:
     """Leave out what TRL says itself, but keep the fixes that the rule has for it."""
     said = [finding for finding in found if finding.id.startswith("configuration.")]
     repeats = [finding for finding in found if any(_same(finding, other) for other in said)]
-    kept = [finding for finding in found if finding not in repeats]
+    warned = [finding for finding in said if construction.said_by_rule(finding)]
+    kept = [finding for finding in found if finding not in (*repeats, *warned)]
     return [_with_fixes(finding, repeats) if finding in said else finding for finding in kept]
 
 

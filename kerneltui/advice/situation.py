@@ -12,6 +12,7 @@ from kerneltui.facts.model import ModelFacts
 from kerneltui.facts.packages import cite, read_version
 from kerneltui.facts.proof import Preflight
 from kerneltui.facts.server import Gpu, Server
+from kerneltui.plan.construction import Construction
 from kerneltui.plan.devices import chosen_gpus, count_devices
 from kerneltui.plan.plan import Plan
 from kerneltui.plan.settings import Settings
@@ -21,12 +22,14 @@ from kerneltui.records import Record
 class Situation(Record):
     """One plan and what is known about it; what could not be found out is None, and `unknown` says why.
 
-    `build` is what the Hub (or LOCAL_KERNELS) has for the chosen kernel; `build_error` the Hub's (kind, message) when
+    `teacher` is the model that the trainer learns from, where it is another and could be read. `build` is what the Hub
+    (or LOCAL_KERNELS) has for the chosen kernel; `build_error` the Hub's (kind, message) when
     it did not say. `alternatives` are other revisions of the same repository judged for the same server, newest
     first; `trusted` tells whether the Hub names the kernel's owner a trusted publisher; `similar` is a kernel on the
     Hub whose name is near to one that it lacks; `cached` whether the cache here holds the kernel whole, looked at only
-    for a run that does not ask the Hub. `preflight` is what came of trying the attention here,
-    for just this kernel, card and shapes. `data` is the data set as far as its first rows tell; where
+    for a run that does not ask the Hub. `preflight` is what came of trying the attention here, for just this kernel,
+    card and shapes; `construction` is what the trainer's own constructor said of the options.
+    `data` is the data set as far as its first rows tell; where
     there is none, `data_at_fault` tells that its rows or its name are wrong, not the way to it. `elsewhere` tells
     that the server is another machine, known by its report: what this one cannot reach, that one may; `differing` has
     the version there and the version here of the packages that are not the same.
@@ -38,6 +41,7 @@ class Situation(Record):
     attention: AttentionChoice
     model: ModelFacts | None = None
     reward_model: ModelFacts | None = None
+    teacher: ModelFacts | None = None
     build: KernelBuild | None = None
     build_error: tuple[str, str] | None = None
     alternatives: tuple[KernelBuild, ...] | None = None
@@ -45,6 +49,7 @@ class Situation(Record):
     data: DatasetFacts | None = None
     data_at_fault: bool = False
     similar: str | None = None
+    construction: Construction | None = None
     cached: bool | None = None
     preflight: Preflight | None = None
     elsewhere: bool = False

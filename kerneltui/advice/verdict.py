@@ -22,7 +22,10 @@ VerdictKind = Literal["ready", "care", "refused", "unknown"]
 
 # What findings about attention are called; others (a missing model, a batch size) say nothing about a kernel.
 _ABOUT_ATTENTION = ("attention.", "variants.", "source.", "backward.")
-_ALSO = ("packages.kernels", "packages.flash_attention", "device.flash", "device.kernel_on_cpu", "dtype.flash")
+_ALSO = (
+    *("packages.kernels", "packages.flash_attention", "device.flash", "device.kernel_on_cpu", "dtype.flash"),
+    *("features.head_dim", "features.softcap", "features.sinks", "features.dropout"),
+)
 
 # The order in which kernels for training are shown; others of the Hub come after them, by name.
 _KERNELS = tuple(

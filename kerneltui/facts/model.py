@@ -16,7 +16,11 @@ class ModelFacts(Record):
 
     `head_dims` are all head dimensions of its layer kinds, largest first; `window` is in tokens; `attention` has the
     shape of each kind of layer with attention; the `supports_…` and
-    `compatible_flash` flags are those of the first named class, None where this transformers lacks the class.
+    `compatible_flash` flags are those of the first named class, None where this transformers lacks the class; so are
+    `recomputes` (it supports gradient checkpointing), `sinks` (a learned logit for each head), and `recurrent` (layers
+    that keep a state along the sequence), whose packed sequences are refused without the packages `packed_needs` (None:
+    this transformers does not look for them). `router` tells of experts that give back their router's logits; `dropout`
+    is that of attention.
 
     `parameters` are counted in its class, built without memory, shared ones once; `linear` are the names of its linear
     layers with their number, without its `head`; `experts` weights of experts that are no layers of their own.
@@ -46,6 +50,12 @@ class ModelFacts(Record):
     head: str | None = None
     experts: tuple[str, ...] = ()
     chat_template: bool | None = None
+    dropout: float | None = None
+    router: bool | None = None
+    recomputes: bool | None = None
+    sinks: bool | None = None
+    recurrent: bool | None = None
+    packed_needs: tuple[str, ...] | None = None
 
     @property
     def grouped(self) -> bool:

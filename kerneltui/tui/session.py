@@ -11,7 +11,7 @@ from typing import NamedTuple, TypedDict
 import msgspec
 
 from kerneltui.advice.situation import Situation
-from kerneltui.assess import with_data
+from kerneltui.assess import with_construction, with_data
 from kerneltui.errors import KerneltuiError
 from kerneltui.facts.cached_names import Kind, cached_names
 from kerneltui.facts.dataset import OPTIONS, DatasetFacts, dataset_name
@@ -20,6 +20,7 @@ from kerneltui.facts.read_server import ServerCallback, read_server, reread_serv
 from kerneltui.facts.server import Server
 from kerneltui.interpreter import Asker, ProgressCallback
 from kerneltui.paths import hub_answers
+from kerneltui.plan.construction import Construction, construction_key
 from kerneltui.plan.plan import parse_config
 from kerneltui.runs.find import list_runs
 
@@ -67,6 +68,7 @@ class Session:
         self._prepared = False
         self._begin()
         self._looks: dict[str, dict[Reader, Look]] = {}
+        self._constructions: dict[str, Construction] = {}
         self._server: Server | None = recorded
         self._part: Server | None = recorded
         self._listeners: list[tuple[ProgressCallback | None, ServerCallback | None]] = []
@@ -100,25 +102,44 @@ class Session:
             self._reader.prepare()
 
     def known_data(self, situation: Situation) -> tuple[Situation, bool]:
-        """Return the situation with what is known of its data, and whether that is all that a look would tell.
+        """Return the situation with what is known of its options and data, and whether there is more to be asked.
 
         What the data looked like to another reader stands in for it until then.
         """
+        construction = self._constructions.get(_options(situation))
+        situation = msgspec.structs.replace(situation, construction=construction)
         looks, reader = self._looks.get(_source(situation), {}), _reader(situation)
         look = looks.get(reader) or next(iter(looks.values()), None)
-        whole = reader in looks or not dataset_name(situation.settings.values)
+        whole = construction is not None and (reader in looks or not dataset_name(situation.settings.values))
         return (_looked(situation, look) if look else situation), whole
 
     def with_data(self, situation: Situation) -> Situation:
-        """Return the situation with what the first rows of its data tell, read once for each trainer."""
+        """Return the situation with what the trainer says of its options, and the first rows of its data of them.
+
+        Each is asked once for what it depends on.
+        """
+        situation = self._with_construction(situation)
+        looked, whole = self.known_data(situation)
+        if whole:
+            return looked
         found = with_data(situation, self._reader)
         look = Look(found.data, found.unknown.get("data"), found.data_at_fault)
         self._looks.setdefault(_source(situation), {})[_reader(situation)] = look
         return found
 
+    def _with_construction(self, situation: Situation) -> Situation:
+        key = _options(situation)
+        if key not in self._constructions:
+            asked = with_construction(situation, self._reader)
+            if asked.construction is None:
+                return asked
+            self._constructions[key] = asked.construction
+        return msgspec.structs.replace(situation, construction=self._constructions[key])
+
     def forget_data(self) -> None:
-        """Look at all data anew when it is needed next."""
+        """Look at all data anew when it is needed next, and ask the trainer again."""
         self._looks.clear()
+        self._constructions.clear()
 
     def server(
         self,
@@ -197,6 +218,10 @@ def _source(situation: Situation) -> str:
 def _reader(situation: Situation) -> Reader:
     values = situation.settings.values
     return repr((situation.plan.trainer, *(values.get(name) for name in OPTIONS)))
+
+
+def _options(situation: Situation) -> str:
+    return repr((situation.plan.environment, construction_key(situation.plan.trainer, situation.settings)))
 
 
 def _looked(situation: Situation, look: Look) -> Situation:

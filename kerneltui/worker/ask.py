@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import (
+    construction,
     dataset_choices,
     dataset_copy,
     dataset_scan,
@@ -20,7 +21,7 @@ from .protocol import Handler, serve
 def main() -> None:
     """Serve every question of the adapters; each imports what it needs at its first question."""
     handlers: dict[str, Handler] = {}
-    data = (dataset_choices, dataset_copy, dataset_scan, datasets_adapter)
+    data = (construction, dataset_choices, dataset_copy, dataset_scan, datasets_adapter)
     for adapter in (*data, kernels_adapter, shrink, transformers_adapter, trl_adapter, trl_fields):
         handlers |= adapter.HANDLERS
     serve({**handlers, "packages": read_packages})

@@ -59,7 +59,7 @@ def prepare_rows(
     except OSError as error:  # a template that is on the Hub, say
         raise NotPreparedError(f"what the trainer needs is not on this machine: {_text(error)}") from error
     except Exception as error:  # noqa: BLE001 - whatever a trainer raises is what the person must know
-        if trainer in PREPARING and (raised := _fails(made, _good_rows(trainer, options, tokenizer))):
+        if trainer in PREPARING and (raised := _fails(made, good_rows(trainer, options, tokenizer))):
             return {"refused": {"row": None, "column": None, "error": _text(raised)}}
         return {"refused": _locate(made, number, error)}
     return {
@@ -80,9 +80,9 @@ def _uncut(whole: Made, trainer: str, options: dict[str, Any]) -> Made | None:
 
 def _constructed(rows: Any, trainer: str, options: dict[str, Any], tokenizer: Any) -> Made:
     """Return what the trainer's own data set holds."""
-    trainer_class, config_class = _classes(trainer)
+    trainer_class, config_class = classes(trainer)
     takes = experimental.parameters(trainer_class)
-    with tempfile.TemporaryDirectory() as folder, _quiet(), _sees_no_network():
+    with tempfile.TemporaryDirectory() as folder, quiet(), sees_no_network():
         config = config_class(**_arguments(config_class, options, folder, len(rows)))
         arguments: dict[str, Any] = {
             "model": _small_model(trainer, tokenizer),
@@ -110,12 +110,12 @@ def _packed(whole: Made, kept: Made, trainer: str, options: dict[str, Any]) -> l
     """Return the lengths of the sequences that TRL's packing would make of these; None where it cannot or does pack."""
     if kept.packed is not None or not kept.limit or trainer not in PREPARING:
         return None
-    if "packing" not in inspect.signature(_classes(trainer)[1]).parameters:
+    if "packing" not in inspect.signature(classes(trainer)[1]).parameters:
         return None
     from trl.data_utils import pack_dataset
 
     rows = _as_dataset([{"input_ids": [0] * len(it["ids"])} for it in whole.sequences or ()])
-    with _quiet():
+    with quiet():
         packed = pack_dataset(rows, kept.limit, options.get("packing_strategy") or "bfd")
     return [len(ids) for ids in packed["input_ids"]]
 
@@ -124,12 +124,13 @@ def _first(batch: Any) -> dict[str, Any]:
     return {name: batch[name][0].tolist() for name in ("input_ids", "labels") if name in batch}
 
 
-def _classes(trainer: str) -> tuple[Any, Any]:
+def classes(trainer: str) -> tuple[Any, Any]:
+    """Return the classes of a trainer and of its configuration."""
     if experimental.is_experimental(trainer):
         return experimental.classes(trainer)
     import trl
 
-    name = {"reward": "Reward"}.get(trainer, trainer.upper())
+    name = {"reward": "Reward", "distillation": "Distillation"}.get(trainer, trainer.upper())
     return getattr(trl, f"{name}Trainer"), getattr(trl, f"{name}Config")
 
 
@@ -206,7 +207,7 @@ def _text(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:500]
 
 
-def _good_rows(trainer: str, options: dict[str, Any], tokenizer: Any) -> Any:
+def good_rows(trainer: str, options: dict[str, Any], tokenizer: Any) -> Any:
     """Return rows that a trainer takes, so that what it refuses then are its options."""
     user, answer = [{"role": "user", "content": "a"}], [{"role": "assistant", "content": "b"}]
     if not tokenizer.chat_template:
@@ -225,8 +226,8 @@ def _as_dataset(rows: list[dict[str, Any]], features: Any = None) -> Any:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence warnings and progress bars, and undo what building a trainer does to this process."""
+def quiet(*, warn: bool = False) -> Iterator[None]:
+    """Silence progress bars and, unless `warn`, warnings; undo what building a trainer does to this process."""
     import datasets
     from accelerate.state import AcceleratorState
 
@@ -237,7 +238,8 @@ def _quiet() -> Iterator[None]:
     datasets.disable_caching()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            if not warn:
+                warnings.simplefilter("ignore")
             yield
     finally:
         os.environ.clear()
@@ -250,7 +252,7 @@ def _quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _sees_no_network() -> Iterator[None]:
+def sees_no_network() -> Iterator[None]:
     """Let the libraries use what is on this machine, so that a look at rows downloads nothing."""
     from huggingface_hub import constants
 

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import importlib.util
+import inspect
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
 from .attention_shapes import attention_shapes
 from .model_shape import has_chat_template, shape
+
+# Parts of a model's source that keep a state along the sequence instead of attending (state spaces, convolutions).
+_RECURRENT = re.compile(r"causal_conv1d|mamba_ssm|selective_scan|gated_delta_rule")
+# How transformers 5.18 and newer names the package that a fast version comes from.
+_FAST = re.compile(r"use_kernel_func_from_hub_with_fallback\(\s*\"[^\"]+\",\s*\"([\w.]+)\"")
+# transformers.integrations.hub_kernels._PACKAGE_TO_DISTRIBUTION
+_DISTRIBUTIONS = {"causal_conv1d": "causal-conv1d", "mamba_ssm": "mamba-ssm", "fla": "flash-linear-attention"}
 
 
 def model(path: str, cwd: str, revision: str | None = None, trust_remote_code: bool = False) -> dict[str, Any]:
@@ -69,6 +80,8 @@ def _facts(config: Any) -> dict[str, Any]:
         "layer_types": sorted(set(getattr(text, "layer_types", None) or [])),
         "attention": shapes,
         "dtype": str(dtype).removeprefix("torch.") if dtype else None,
+        "dropout": getattr(text, "attention_dropout", None),
+        "router": hasattr(text, "output_router_logits"),
         **_class_flags(config),
     }
 
@@ -102,6 +115,9 @@ def _class_flags(config: Any) -> dict[str, Any]:
             "supports_sdpa": None,
             "supports_flex": None,
             "compatible_flash": None,
+            "recomputes": None,
+            "sinks": None,
+            "recurrent": None,
         }
     compatible = getattr(kind, "_compatible_flash_implementations", None)
     return {
@@ -109,6 +125,27 @@ def _class_flags(config: Any) -> dict[str, Any]:
         "supports_sdpa": bool(getattr(kind, "_supports_sdpa", False)),
         "supports_flex": bool(getattr(kind, "_supports_flex_attn", False)),
         "compatible_flash": list(compatible) if compatible else None,
+        "recomputes": bool(getattr(kind, "supports_gradient_checkpointing", False)),
+        **_source_flags(kind),
+    }
+
+
+def _source_flags(kind: Any) -> dict[str, Any]:
+    """Return what the source of a model class tells: attention sinks, and layers that keep a state.
+
+    `packed_needs` are the packages that are not here and without which this transformers refuses packed sequences; None
+    where it does not look for any.
+    """
+    try:
+        source = inspect.getsource(sys.modules[kind.__module__])
+    except (OSError, TypeError):
+        return {"sinks": None, "recurrent": None}
+    packages = sorted(set(_FAST.findall(source)))
+    missing = [name for name in packages if importlib.util.find_spec(name.partition(".")[0]) is None]
+    return {
+        "sinks": bool(re.search(r"self\.sinks\b", source)),
+        "recurrent": bool(_RECURRENT.search(source)),
+        "packed_needs": [_DISTRIBUTIONS.get(name, name) for name in missing] if packages else None,
     }
 
 

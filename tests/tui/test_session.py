@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kerneltui.advice.situation import Situation
 from kerneltui.facts.dataset import Column, DatasetFacts
+from kerneltui.plan.construction import Construction
 from kerneltui.tui.session import Session
 from tests.advice.situations import make_situation
 
@@ -28,14 +30,22 @@ def test_other_variables_get_another_asker_and_hub(tmp_path: Path) -> None:
     session.close()
 
 
-def test_data_is_looked_at_once_for_each_trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_and_trainers_are_asked_once_for_what_they_depend_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looks: list[str] = []
+    asked: list[str] = []
 
     def look(situation: Situation, _: object) -> Situation:
         looks.append(situation.plan.trainer)
         facts = DatasetFacts(name="rows.jsonl", split="train", columns=(Column(name="text", type="text"),))
-        return make_situation(situation.plan.trainer, given={"dataset_name": "a/b"}, data=facts)
+        return msgspec.structs.replace(situation, data=facts)
 
+    def ask(situation: Situation, _: object) -> Situation:
+        asked.append(situation.plan.trainer)
+        return msgspec.structs.replace(situation, construction=Construction(said=(situation.plan.trainer,)))
+
+    monkeypatch.setattr("kerneltui.tui.session.with_construction", ask)
     monkeypatch.setattr("kerneltui.tui.session.with_data", look)
     session = Session(Path(sys.executable), tmp_path, endpoint=HERE)
     sft, dpo = (make_situation(trainer, given={"dataset_name": "a/b"}) for trainer in ("sft", "dpo"))
@@ -49,3 +59,25 @@ def test_data_is_looked_at_once_for_each_trainer(tmp_path: Path, monkeypatch: py
     session.forget_data()
     assert session.known_data(sft) == (sft, False)
     assert looks == ["sft"]
+    assert asked == ["sft"]
+    session.with_data(msgspec.structs.replace(sft, attention=dpo.attention))
+    session.with_data(make_situation(given={"dataset_name": "a/b", "packing": True}))
+    assert asked == ["sft", "sft", "sft"]
+    session.close()
+
+
+def test_a_trainer_that_cannot_be_asked_leaves_the_data_to_be_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = DatasetFacts(name="rows.jsonl", split="train", columns=(Column(name="text", type="text"),))
+    session = Session(Path(sys.executable), tmp_path, endpoint=HERE)
+    monkeypatch.setattr(
+        "kerneltui.tui.session.with_construction",
+        lambda situation, _: msgspec.structs.replace(situation, unknown={"construction": "why"}),
+    )
+    monkeypatch.setattr(
+        "kerneltui.tui.session.with_data", lambda situation, _: msgspec.structs.replace(situation, data=facts)
+    )
+    found = session.with_data(make_situation(given={"dataset_name": "a/b"}))
+    assert (found.data, found.construction, found.unknown) == (facts, None, {"construction": "why"})
+    session.close()
