@@ -23,10 +23,10 @@ _MODELS = ((40, "Qwen/Qwen3-1.7B"), (8, "Qwen/Qwen3-0.6B"), (0, "HuggingFaceTB/S
 _PREFERENCES = "trl-lib/ultrafeedback_binarized"
 # Trainer, title, data, and what else it takes.
 _ON_THE_HUB: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
-    ("sft", "A small chat model", "trl-lib/Capybara", {}),
-    ("dpo", "Better answers from preferences", _PREFERENCES, {}),
-    ("grpo", "Reasoning on mathematics", "trl-lib/DeepMath-103K", {"reward_funcs": ["accuracy_reward"]}),
-    ("reward", "A model that scores answers", _PREFERENCES, {}),
+    ("sft", "Chat model", "trl-lib/Capybara", {}),
+    ("dpo", "Preferences", _PREFERENCES, {}),
+    ("grpo", "Mathematics", "trl-lib/DeepMath-103K", {"reward_funcs": ["accuracy_reward"]}),
+    ("reward", "Reward model", _PREFERENCES, {}),
 )
 _STEPS, _STEPS_ON_CPU = 200, 20
 
@@ -77,7 +77,7 @@ def _embedded(trainer: str, title: str, server: Server, cwd: str) -> Guide:
     }
     environment = {"LOCAL_KERNELS": demo.local_kernels(os.environ.get("LOCAL_KERNELS"))}
     return Guide(
-        title=f"{title}, as a trial",
+        title=f"{title}, a trial",
         model="a tiny model",
         data=f"{data.stem}, a few rows",
         why="Comes with kerneltui: a whole run in a minute, without a network. The model is too small to learn much.",

@@ -31,7 +31,9 @@ async def test_a_ready_plan_is_two_keys_away(
         await pilot.pause()
         await pilot.press("g")
         await until(pilot, lambda: isinstance(app.screen, GuidesScreen))
-        await until_shown(pilot, "A small chat model", "Reasoning on mathematics", "The CPU: this server has no GPU")
+        await until_shown(
+            pilot, "Chat model", "Mathematics, a trial", "sft on trl-lib/Capybara. The CPU: this server has no GPU"
+        )
         await pilot.press("down", "down", "down", "enter")
         await until(pilot, lambda: isinstance(app.screen, WizardScreen))
         screen = app.screen

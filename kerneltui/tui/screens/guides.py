@@ -100,7 +100,7 @@ class GuidesScreen(ModalScreen[None]):
     def on_data_table_row_highlighted(self) -> None:
         """Say why the plan under the cursor is as it is."""
         if guide := self._current():
-            self.query_one("#guides-why", Note).update(Content(guide.why))
+            self.query_one("#guides-why", Note).update(Content(f"{guide.plan.trainer} on {guide.data}. {guide.why}"))
 
     def on_data_table_row_selected(self) -> None:
         """Open the wizard on the plan."""

@@ -20,7 +20,7 @@ from kerneltui.plan.effects import without_effect
 from kerneltui.plan.fields import Field, read_fields
 from kerneltui.plan.groups import find_fields, groups, other_fields
 from kerneltui.plan.values import parse_value, value_text
-from kerneltui.text import plain_line
+from kerneltui.text import cut_middle, plain_line
 from kerneltui.tui.keys import OPTIONS_STEP, bindings
 from kerneltui.tui.steps.step import Step, WizardState
 from kerneltui.tui.widgets.lines import Note
@@ -28,6 +28,8 @@ from kerneltui.tui.widgets.plan_card import plan_values
 from kerneltui.tui.widgets.tables import show_rows
 
 _HEADINGS = ("", "option", "value", "what it does")
+# The room for names and values, in cells, so that the help has some too on a narrow terminal.
+_LABEL, _VALUE = 26, 20
 
 
 class OptionsStep(Step):
@@ -216,9 +218,9 @@ class OptionsStep(Step):
         self._explain()
 
     def _row(self, name: str, label: str, help_text: str) -> tuple[str | Text | None, ...]:
-        value = self._shown_value(name)
+        value, label = self._shown_value(name), cut_middle(label, _LABEL)
         mark = "●" if name in self._values else "○" if self._recommended and name in self._recommended.values else ""
-        shown = Text("null" if value is None else value_text(value), style="bold" if mark else "")
+        shown = Text(cut_middle("null" if value is None else value_text(value), _VALUE), style="bold" if mark else "")
         if name in self._idle:
             help_text = f"no effect: {self._idle[name]}"
             return (mark, Text(label, style="dim"), Text(shown.plain, style="dim"), Text(help_text, style="dim"))
@@ -235,8 +237,8 @@ class OptionsStep(Step):
             named = f" TRL names {', '.join(field.suggestions)}." if field.suggestions else ""
             if layers := self._layers(field.name):
                 named = f" This model has {layers}."
-            default = value_text(field.default) or "null"
-            self._say(f"{field.name} takes {field.takes}; TRL's default is {default}.{named}{idle}")
+            default, told = value_text(field.default) or "null", field.help.partition(". ")[0]
+            self._say(f"{field.name} takes {field.takes}; TRL's default is {default}.{named}{idle} {told}")
 
     def _layers(self, name: str) -> str:
         """Return the names in this model that a field of LoRA takes, "" for another field."""
