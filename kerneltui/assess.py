@@ -10,9 +10,11 @@ import msgspec
 from kerneltui import demo
 from kerneltui.advice import rules
 from kerneltui.advice.assessment import Assessment, Attention, WillRun
+from kerneltui.advice.memory.fits import memory_of
+from kerneltui.advice.memory.question import BESIDE, question_of
 from kerneltui.advice.situation import Situation
 from kerneltui.advice.subject import subject_of
-from kerneltui.errors import HubError, KerneltuiError, UsageError
+from kerneltui.errors import HubError, KerneltuiError, UsageError, WorkerError
 from kerneltui.facts.attention import AttentionChoice, device_type, resolve_attention
 from kerneltui.facts.builds import judge, judge_cached, judge_repository, local_kernels
 from kerneltui.facts.cached import cache_folder, cached_kernels
@@ -20,6 +22,7 @@ from kerneltui.facts.dataset import dataset_name, read_dataset
 from kerneltui.facts.hub import Hub
 from kerneltui.facts.local_data import check_local_data
 from kerneltui.facts.model import ModelFacts, read_model
+from kerneltui.facts.model_memory import read_model_memory
 from kerneltui.facts.packages import kernels_usable
 from kerneltui.facts.proofs import find_preflight
 from kerneltui.facts.server import Server
@@ -78,7 +81,8 @@ def find_out(
     if not data:
         return situation
     situation = with_construction(situation, asker, on_progress=on_progress)
-    return with_data(situation, asker, on_progress=on_progress)
+    situation = with_data(situation, asker, on_progress=on_progress)
+    return with_memory(situation, asker, on_progress=on_progress)
 
 
 def with_construction(situation: Situation, asker: Asker, *, on_progress: ProgressCallback | None = None) -> Situation:
@@ -118,6 +122,32 @@ def with_data(situation: Situation, asker: Asker, *, on_progress: ProgressCallba
     return msgspec.structs.replace(situation, data=data)
 
 
+def with_memory(situation: Situation, asker: Asker, *, on_progress: ProgressCallback | None = None) -> Situation:
+    """Return the situation with the counts of its model's memory; without a GPU it stays as it is."""
+    question = question_of(situation)
+    if question is None or not situation.on_gpu:
+        return situation
+    if on_progress:
+        on_progress("counting the memory of a step")
+    cwd = Path(situation.plan.cwd)
+    try:
+        memory, why = read_model_memory(asker, cwd, **question)
+    except WorkerError as error:
+        return _not_asked(situation, "memory", str(error))
+    if memory is None:
+        return _not_asked(situation, "memory", str(why))
+    named = (situation.settings.get(name) for name in BESIDE)
+    beside = sum(_parameters(asker, path, cwd) for path in named if isinstance(path, str))
+    return msgspec.structs.replace(situation, memory=memory, others=beside)
+
+
+def _parameters(asker: Asker, path: str, cwd: Path) -> int:
+    """Return the parameters of a model beside the trained one, 0 where they cannot be told."""
+    with contextlib.suppress(KerneltuiError):
+        return read_model(asker, path, cwd).parameters or 0
+    return 0
+
+
 def with_attention(
     situation: Situation, asked: str, asker: Asker, hub: Hub, *, on_progress: ProgressCallback | None = None
 ) -> Situation:
@@ -137,8 +167,11 @@ def with_attention(
         trusted=None,
         similar=None,
         cached=None,
+        memory=None,
         unknown={name: why for name, why in situation.unknown.items() if name not in ("local_kernel", "trust")},
     )
+    if question_of(changed) == question_of(situation):
+        changed = msgspec.structs.replace(changed, memory=situation.memory)
     return with_preflight(_with_kernel(changed, asker, hub, on_progress or (lambda text: None)))
 
 
@@ -308,5 +341,6 @@ def what_will_run(situation: Situation) -> WillRun:
             reason=choice.reason,
         ),
         dtype=situation.settings.dtype,
+        memory=memory_of(situation),
         packages={name: package.version for name, package in situation.server.packages.items()},
     )

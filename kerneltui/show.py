@@ -15,6 +15,8 @@ from rich.text import Text
 
 from kerneltui.advice.assessment import WillRun
 from kerneltui.advice.finding import SIGNS, Severity
+from kerneltui.advice.memory.fits import Memory
+from kerneltui.advice.memory.room import gib
 from kerneltui.fetch import Fetched, gigabytes
 from kerneltui.runs.directory import PHASE_SIGNS
 from kerneltui.runs.find import Elsewhere
@@ -139,10 +141,47 @@ def will_run_lines(will_run: WillRun) -> list[str]:
             f"  build {attention.variant or 'none fits'}"
         )
     lines.append(f"  weights    {will_run.dtype}")
+    lines += memory_lines(will_run.memory) if will_run.memory else []
     versions = ("trl", "transformers", "kernels", "torch")
     found = [f"{name} {will_run.packages[name]}" for name in versions if name in will_run.packages]
     lines.append("  packages   " + "  ".join(found))
     return [_plain_indented(line) for line in lines]
+
+
+def memory_lines(memory: Memory) -> list[str]:
+    """Return what a plan takes of each card, of what parts that is, and how much more would fit."""
+    found = memory.estimate
+    free = "" if memory.free is None else f" of {gib(memory.free)} GiB free"
+    takes = f"{gib(found.peak)} GiB, as measured" if found.measured else f"{gib(found.low)} to {gib(found.high)} GiB"
+    parts = "  ".join(f"{part.name} {gib(part.size)}" for part in sorted(found.parts, key=lambda part: -part.size))
+    lines = [f"  memory     {takes}{free}, highest in {found.at}", f"             {parts}"]
+    if memory.largest_batch and memory.longest:
+        lines.append(
+            f"             fits up to batch {memory.largest_batch}, or rows of {number(memory.longest)} tokens"
+        )
+    return lines
+
+
+def memory_table(memory: Memory) -> list[str]:
+    """Return the parts of what a plan takes as a table in GiB, beside what the card has."""
+    found = memory.estimate
+    rows: list[tuple[str | None, str | None, str | None]] = [
+        (part.name, gib(part.size), part.how) for part in sorted(found.parts, key=lambda part: -part.size)
+    ]
+    sure = "measured" if found.measured else "estimated"
+    rows += [
+        (f"highest, {sure}", gib(found.peak), found.at),
+        ("on the card", f"{gib(found.low)}–{gib(found.high)}", "with CUDA's own share and the allocator's gaps"),
+        ("free now", None if memory.free is None else gib(memory.free), _of_total(memory)),
+    ]
+    if memory.largest_batch is not None and memory.longest is not None:
+        rows.append(("largest batch", str(memory.largest_batch), "rows at once, at this length"))
+        rows.append(("longest row", number(memory.longest), "tokens, at this batch"))
+    return [*table_lines(("memory of a card", "GiB", ""), rows, right="GiB"), *(f"· {it}" for it in found.assumptions)]
+
+
+def _of_total(memory: Memory) -> str:
+    return "" if memory.total is None else f"of {gib(memory.total)}"
 
 
 def _plain_indented(line: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kerneltui.advice.finding import SIGNS
-from kerneltui.facts.proof import Check, Ending, Preflight, Proof, Rehearsal, Speed, Trial
+from kerneltui.advice.memory.room import gib
+from kerneltui.facts.proof import Check, Ending, MeasuredMemory, Preflight, Proof, Rehearsal, Speed, Trial
 from kerneltui.show import table_lines
 from kerneltui.text import duration, plain, plain_line
 
@@ -28,6 +29,7 @@ def proof_lines(proof: Proof) -> list[str]:
     """Return all of a proof: each part with its verdict, its table and its reasons."""
     blocks = [preflight_lines(proof.preflight)] if proof.preflight else []
     blocks += [rehearsal_lines(proof.rehearsal)] if proof.rehearsal else []
+    blocks += [measured_lines(proof.memory)] if proof.memory else []
     blocks += [[f"{SIGNS['note']} No {part}: {plain_line(why)}"] for part, why in proof.unmade.items()]
     return [line for number, block in enumerate(blocks) for line in ([""] if number else []) + block]
 
@@ -66,6 +68,17 @@ def rehearsal_lines(made: Rehearsal) -> list[str]:
         *([] if raised else (made.tail or "").splitlines()),
     ]
     return [rehearsal_verdict(made), *(f"  {plain_line(line)}" for line in words)]
+
+
+def measured_lines(made: MeasuredMemory) -> list[str]:
+    """Return what a step was measured to take, or how it ended instead."""
+    if not made.passed:
+        tail = [f"  {plain_line(line)}" for line in (made.tail or "").splitlines()]
+        return [plain_line(f"{SIGNS['block']} Memory of a step on {made.device}: it {end_words(made)}"), *tail]
+    total = "" if made.total is None else f" of {gib(made.total)}"
+    peak, reserved = ("not told" if it is None else gib(it) for it in (made.peak, made.reserved))
+    words = f"{peak} GiB allocated at its highest, {reserved} reserved{total}, in {duration(made.seconds)}"
+    return [plain_line(f"{SIGNS['ready']} Memory of a step at full shape on {made.device}: {words}")]
 
 
 def rehearsal_verdict(made: Rehearsal) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kerneltui.advice.finding import Finding, is_blocked
+from kerneltui.advice.memory.fits import Memory
 from kerneltui.records import Document, Record
 
 
@@ -20,13 +21,14 @@ class Attention(Record):
 
 
 class WillRun(Record):
-    """What a launch would start."""
+    """What a launch would start; `memory` is what it takes of each card, None on the CPU and where not known."""
 
     trainer: str
     model: str | None
     attention: Attention
     dtype: str | None
     packages: dict[str, str]
+    memory: Memory | None = None
 
 
 class Assessment(Document):

@@ -116,7 +116,7 @@ def _precision(situation: Situation, size: Size) -> Recommendation | None:
 def _lora(situation: Situation, size: Size) -> Recommendation | None:
     if not size.lora:
         return None
-    count, free = parameters(situation.model) or 0, (free_memory(situation) or 0) / GIB
+    count, free = parameters(situation) or 0, (free_memory(situation) or 0) / GIB
     full = state_bytes(count, half=size.half, lora=False, reference=situation.plan.trainer in REFERENCE) / GIB
     values: dict[str, Any] = {"use_peft": True, "lora_target_modules": ["all-linear"]}
     rate = situation.settings.get("learning_rate")
@@ -186,7 +186,7 @@ def _batch(situation: Situation, size: Size) -> Recommendation | None:
 
 def _checkpointing(situation: Situation, size: Size) -> Recommendation | None:
     """Leave TRL's recomputing on unless all activations clearly fit."""
-    model, count = situation.model, parameters(situation.model)
+    model, count = situation.model, parameters(situation)
     if model is None or count is None or situation.attention.implementation == "eager":
         return None
     batch = _value(situation, size, _batch, "per_device_train_batch_size")

@@ -34,11 +34,12 @@ from kerneltui.advice import (
 )
 from kerneltui.advice.finding import ORDER, Finding
 from kerneltui.advice.health.for_plan import add_health
+from kerneltui.advice.memory import room
 from kerneltui.advice.situation import Situation
 
 _SUBJECTS = (
     *(elsewhere, packages, numbering, device, dtype, names, source, variants, attention, features, tried, backward),
-    *(trainer, adapters, experimental, data, rows, rewards, keys, secrets, packing),
+    *(trainer, adapters, experimental, data, rows, rewards, keys, secrets, packing, room),
     *(configuration, construction, limits, losses, launching),
 )
 

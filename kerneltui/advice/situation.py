@@ -9,6 +9,7 @@ from kerneltui.facts.dataset import DatasetFacts
 from kerneltui.facts.environment import is_offline
 from kerneltui.facts.kernel_records import KernelBuild
 from kerneltui.facts.model import ModelFacts
+from kerneltui.facts.model_memory import ModelMemory
 from kerneltui.facts.packages import cite, read_version
 from kerneltui.facts.proof import Preflight
 from kerneltui.facts.server import Gpu, Server
@@ -32,7 +33,9 @@ class Situation(Record):
     `data` is the data set as far as its first rows tell; where
     there is none, `data_at_fault` tells that its rows or its name are wrong, not the way to it. `elsewhere` tells
     that the server is another machine, known by its report: what this one cannot reach, that one may; `differing` has
-    the version there and the version here of the packages that are not the same.
+    the version there and the version here of the packages that are not the same. `memory` are the counts of the
+    model for this plan, and `others` the parameters of teacher and reward models beside it; `measured` are the bytes
+    that one step was seen to allocate and to reserve.
     """
 
     plan: Plan
@@ -54,6 +57,9 @@ class Situation(Record):
     preflight: Preflight | None = None
     elsewhere: bool = False
     differing: dict[str, tuple[str, str]] = {}
+    memory: ModelMemory | None = None
+    others: int = 0
+    measured: tuple[int, int] | None = None
     unknown: dict[str, str] = {}
 
     def version(self, package: str) -> Version | None:

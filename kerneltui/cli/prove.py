@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @options.arguments
 @options.gpus
 @click.option("--again", is_flag=True, help="Try anew what was tried before with the same kernel, card and shapes.")
+@click.option("--memory", is_flag=True, help="Measure the memory too: two steps at full shape on random weights.")
 @options.python
 @options.server
 @options.as_json
@@ -30,6 +31,7 @@ def prove(
     arguments: tuple[str, ...],
     gpus: str | None,
     again: bool,
+    memory: bool,
     python: Path | None,
     server: Path | None,
     as_json: bool,
@@ -39,7 +41,7 @@ def prove(
     plan = plan_of(trainer, arguments, gpus=gpus)
     with asker_of(plan, python) as asker:
         situation, _ = assess_plan(plan, asker, python, None)
-        proof = make_proof(situation, asker, python, again=again)
+        proof = make_proof(situation, asker, python, again=again, memory=memory)
     print_json(proof) if as_json else tell_proof(situation, proof)
     if not proof.passed:
         raise SystemExit(1)
@@ -53,17 +55,37 @@ def tell_proof(situation: Situation, proof: Proof, *, err: bool = False) -> None
 
     found = findings_of(situation, proof.rehearsal) if proof.rehearsal else ()
     fixes = [f"  → {fix.label}: {fix_text(fix)}" for finding in found for fix in finding.fixes]
-    print_lines([*proof_lines(proof), *fixes], err=err)
+    print_lines([*proof_lines(proof), *fixes, *_measured(situation, proof)], err=err)
 
 
-def make_proof(situation: Situation, asker: Asker, python: Path | None, *, again: bool = False) -> Proof:
-    """Return the proof of a situation, with its progress on a terminal's standard error. Raises KerneltuiError."""
+def _measured(situation: Situation, proof: Proof) -> list[str]:
+    """Return what a plan takes of the card by the measured step, nothing where none was measured."""
+    import msgspec
+
+    from kerneltui.advice.memory.fits import memory_of
+    from kerneltui.show import memory_table
+
+    made = proof.memory
+    if made is None or made.peak is None or made.reserved is None:
+        return []
+    memory = memory_of(msgspec.structs.replace(situation, measured=(made.peak, made.reserved)))
+    return ["", *memory_table(memory)] if memory else []
+
+
+def make_proof(
+    situation: Situation, asker: Asker, python: Path | None, *, again: bool = False, memory: bool = False
+) -> Proof:
+    """Return the proof of a situation, with its progress on a terminal's standard error. Raises KerneltuiError.
+
+    With `memory` the memory of a step is measured too.
+    """
     from kerneltui.facts.hub import Hub
     from kerneltui.interpreter import find_interpreter
     from kerneltui.paths import hub_answers
-    from kerneltui.prove.prove import Proving
+    from kerneltui.prove.prove import PARTS, Proving
 
     hub = Hub.of(situation.plan.environment, folder=hub_answers())
+    parts = (*PARTS, "memory") if memory else PARTS
     with progress() as tell:
-        proving = Proving(situation, asker, hub, find_interpreter(python), again=again)
+        proving = Proving(situation, asker, hub, find_interpreter(python), parts=parts, again=again)
         return proving.run(lambda part, text: tell(f"{part}: {text}"))

@@ -15,13 +15,14 @@ from kerneltui.facts.hub import Hub
 from kerneltui.facts.proof import Proof
 from kerneltui.fetch import fetch, gigabytes, needed
 from kerneltui.interpreter import Asker, ProgressCallback
+from kerneltui.prove.memory import Measuring
 from kerneltui.prove.preflight import Preflighting
 from kerneltui.prove.rehearsal import Rehearsing
 from kerneltui.text import now
 
 Part = Literal["preflight", "rehearsal", "memory"]
 PARTS: tuple[Part, ...] = ("preflight", "rehearsal")
-"""The parts that are made, in their order."""
+"""The parts that are made where nothing else is asked, in their order."""
 
 OnProgress = Callable[[Part, str], None]
 OnProof = Callable[[Proof], None]
@@ -93,6 +94,8 @@ class Proving:
     def _trial_of(self, part: Part) -> _Trial:
         if part == "rehearsal":
             return Rehearsing(self.situation, self._python, self._asker)
+        if part == "memory":
+            return Measuring(self.situation, self._python)
         return Preflighting(self.situation, self._python, again=self._again)
 
     def _fetch_kernel(self, tell: ProgressCallback) -> None:

@@ -10,12 +10,14 @@ from typing import NamedTuple, TypedDict
 
 import msgspec
 
+from kerneltui.advice.memory.question import BESIDE, question_of
 from kerneltui.advice.situation import Situation
-from kerneltui.assess import with_construction, with_data
+from kerneltui.assess import with_construction, with_data, with_memory
 from kerneltui.errors import KerneltuiError
 from kerneltui.facts.cached_names import Kind, cached_names
 from kerneltui.facts.dataset import OPTIONS, DatasetFacts, dataset_name
 from kerneltui.facts.hub import Hub
+from kerneltui.facts.model_memory import ModelMemory
 from kerneltui.facts.read_server import ServerCallback, read_server, reread_server
 from kerneltui.facts.server import Server
 from kerneltui.interpreter import Asker, ProgressCallback
@@ -44,6 +46,19 @@ class Look(NamedTuple):
     at_fault: bool
 
 
+class Counted(NamedTuple):
+    """What counting a model's memory gave, or why it gave nothing."""
+
+    memory: ModelMemory | None
+    others: int
+    reason: str | None
+
+    def put_into(self, situation: Situation) -> Situation:
+        """Return the situation with it."""
+        unknown = {**situation.unknown, "memory": self.reason} if self.reason else situation.unknown
+        return msgspec.structs.replace(situation, memory=self.memory, others=self.others, unknown=unknown)
+
+
 class _Callbacks(TypedDict):
     on_progress: ProgressCallback
     on_part: ServerCallback
@@ -69,6 +84,7 @@ class Session:
         self._begin()
         self._looks: dict[str, dict[Reader, Look]] = {}
         self._constructions: dict[str, Construction] = {}
+        self._memory: dict[str, Counted] = {}
         self._server: Server | None = recorded
         self._part: Server | None = recorded
         self._listeners: list[tuple[ProgressCallback | None, ServerCallback | None]] = []
@@ -110,15 +126,17 @@ class Session:
         situation = msgspec.structs.replace(situation, construction=construction)
         looks, reader = self._looks.get(_source(situation), {}), _reader(situation)
         look = looks.get(reader) or next(iter(looks.values()), None)
-        whole = construction is not None and (reader in looks or not dataset_name(situation.settings.values))
+        situation, counted = self._with_known_memory(situation)
+        read = reader in looks or not dataset_name(situation.settings.values)
+        whole = construction is not None and counted and read
         return (_looked(situation, look) if look else situation), whole
 
     def with_data(self, situation: Situation) -> Situation:
-        """Return the situation with what the trainer says of its options, and the first rows of its data of them.
+        """Return the situation with what the trainer says of its options, the first rows of its data, and its memory.
 
         Each is asked once for what it depends on.
         """
-        situation = self._with_construction(situation)
+        situation = self._with_memory(self._with_construction(situation))
         looked, whole = self.known_data(situation)
         if whole:
             return looked
@@ -135,6 +153,21 @@ class Session:
                 return asked
             self._constructions[key] = asked.construction
         return msgspec.structs.replace(situation, construction=self._constructions[key])
+
+    def _with_memory(self, situation: Situation) -> Situation:
+        known, counted = self._with_known_memory(situation)
+        if counted:
+            return known
+        found = with_memory(situation, self._reader)
+        self._memory[_counting(situation)] = Counted(found.memory, found.others, found.unknown.get("memory"))
+        return found
+
+    def _with_known_memory(self, situation: Situation) -> tuple[Situation, bool]:
+        """Return the situation with its model's memory if that was counted, and whether there is nothing to count."""
+        if not situation.on_gpu or question_of(situation) is None:
+            return situation, True
+        known = self._memory.get(_counting(situation))
+        return (known.put_into(situation), True) if known else (situation, False)
 
     def forget_data(self) -> None:
         """Look at all data anew when it is needed next, and ask the trainer again."""
@@ -213,6 +246,11 @@ class Session:
 def _source(situation: Situation) -> str:
     values = situation.settings.values
     return repr((situation.plan.cwd, situation.plan.environment, *(values.get(name) for name in _SOURCE)))
+
+
+def _counting(situation: Situation) -> str:
+    beside = [situation.settings.get(name) for name in BESIDE]
+    return repr((situation.plan.cwd, situation.plan.environment, question_of(situation), beside))
 
 
 def _reader(situation: Situation) -> Reader:

@@ -10,6 +10,7 @@ from . import (
     datasets_adapter,
     kernels_adapter,
     shrink,
+    step_memory,
     transformers_adapter,
     trl_adapter,
     trl_fields,
@@ -22,6 +23,7 @@ def main() -> None:
     """Serve every question of the adapters; each imports what it needs at its first question."""
     handlers: dict[str, Handler] = {}
     data = (construction, dataset_choices, dataset_copy, dataset_scan, datasets_adapter)
-    for adapter in (*data, kernels_adapter, shrink, transformers_adapter, trl_adapter, trl_fields):
+    installed = (kernels_adapter, shrink, step_memory, transformers_adapter, trl_adapter, trl_fields)
+    for adapter in (*data, *installed):
         handlers |= adapter.HANDLERS
     serve({**handlers, "packages": read_packages})

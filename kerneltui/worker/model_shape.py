@@ -20,10 +20,10 @@ def shape(config: Any) -> dict[str, Any]:
     of their own, as `lora_target_parameters` takes them.
     """
     names = list(config.architectures or [])
-    return copy.copy(_shape(names[0], _Key(config))) if names else dict(_NOTHING)
+    return copy.copy(_shape(names[0], ConfigKey(config))) if names else dict(_NOTHING)
 
 
-class _Key:
+class ConfigKey:
     """A configuration, equal to another one that says the same."""
 
     def __init__(self, config: Any) -> None:
@@ -34,14 +34,14 @@ class _Key:
         return hash(self._text)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self._text == other._text
+        return isinstance(other, ConfigKey) and self._text == other._text
 
 
 _NOTHING: dict[str, Any] = {"parameters": None, "linear": {}, "head": None, "experts": []}
 
 
 @functools.lru_cache(maxsize=_KEPT)
-def _shape(architecture: str, key: _Key) -> dict[str, Any]:
+def _shape(architecture: str, key: ConfigKey) -> dict[str, Any]:
     import torch
     import transformers
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from kerneltui import demo
-from kerneltui.advice.memory import parameters
+from kerneltui.advice.memory import expected_parameters
 from kerneltui.advice.recommend import recommend_gpus, recommend_options
 from kerneltui.facts.model import ModelFacts
 from kerneltui.facts.server import Server
@@ -46,7 +46,7 @@ def test_sdpa_keeps_the_weights_in_float32_where_that_fits() -> None:
 
 
 def test_lora_where_all_weights_do_not_fit() -> None:
-    eight = parameters(LLAMA8B)
+    eight = expected_parameters(LLAMA8B)
     assert eight is not None and 7e9 < eight < 9e9
     assert "use_peft" not in options(server_of(H200), LLAMA8B)
     lora = options(server_of(A100, free=40), LLAMA8B)

@@ -10,6 +10,7 @@ import pytest
 
 from kerneltui.advice.situation import Situation
 from kerneltui.facts.dataset import Column, DatasetFacts
+from kerneltui.facts.model_memory import ModelMemory
 from kerneltui.plan.construction import Construction
 from kerneltui.tui.session import Session
 from tests.advice.situations import make_situation
@@ -48,20 +49,20 @@ def test_data_and_trainers_are_asked_once_for_what_they_depend_on(
     monkeypatch.setattr("kerneltui.tui.session.with_construction", ask)
     monkeypatch.setattr("kerneltui.tui.session.with_data", look)
     session = Session(Path(sys.executable), tmp_path, endpoint=HERE)
-    sft, dpo = (make_situation(trainer, given={"dataset_name": "a/b"}) for trainer in ("sft", "dpo"))
+    sft, dpo = (make_situation(trainer, given={"dataset_name": "a/b", "use_cpu": True}) for trainer in ("sft", "dpo"))
     assert session.known_data(sft) == (sft, False)
     found = session.with_data(sft)
     assert session.known_data(sft) == (found, True)
     stand_in, whole = session.known_data(dpo)
     assert (stand_in.data, whole) == (found.data, False)
-    other = make_situation(given={"dataset_name": "a/c"})
+    other = make_situation(given={"dataset_name": "a/c", "use_cpu": True})
     assert session.known_data(other) == (other, False)
     session.forget_data()
     assert session.known_data(sft) == (sft, False)
     assert looks == ["sft"]
     assert asked == ["sft"]
     session.with_data(msgspec.structs.replace(sft, attention=dpo.attention))
-    session.with_data(make_situation(given={"dataset_name": "a/b", "packing": True}))
+    session.with_data(make_situation(given={"dataset_name": "a/b", "packing": True, "use_cpu": True}))
     assert asked == ["sft", "sft", "sft"]
     session.close()
 
@@ -78,6 +79,34 @@ def test_a_trainer_that_cannot_be_asked_leaves_the_data_to_be_looked_at(
     monkeypatch.setattr(
         "kerneltui.tui.session.with_data", lambda situation, _: msgspec.structs.replace(situation, data=facts)
     )
-    found = session.with_data(make_situation(given={"dataset_name": "a/b"}))
+    found = session.with_data(make_situation(given={"dataset_name": "a/b", "use_cpu": True}))
     assert (found.data, found.construction, found.unknown) == (facts, None, {"construction": "why"})
+    session.close()
+
+
+def test_memory_is_counted_once_for_each_way_of_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[object] = []
+
+    def count(situation: Situation, _: object) -> Situation:
+        counted.append(situation.settings.get("gradient_checkpointing"))
+        memory = ModelMemory(parameters=1, embedding=1, head=1, tied=True)
+        return msgspec.structs.replace(situation, memory=memory)
+
+    def ask(situation: Situation, _: object) -> Situation:
+        return msgspec.structs.replace(situation, construction=Construction())
+
+    monkeypatch.setattr("kerneltui.tui.session.with_construction", ask)
+    monkeypatch.setattr("kerneltui.tui.session.with_memory", count)
+    session = Session(Path(sys.executable), tmp_path, endpoint=HERE)
+    kept, again = (
+        make_situation(given={"dataset_name": None, "gradient_checkpointing": wanted}) for wanted in (False, True)
+    )
+    assert session.known_data(kept) == (kept, False)
+    found = session.with_data(kept)
+    assert found.memory is not None
+    assert session.known_data(kept) == (found, True)
+    assert session.known_data(again)[1] is False
+    session.with_data(again)
+    session.with_data(kept)
+    assert counted == [False, True]
     session.close()

@@ -17,7 +17,7 @@ from kerneltui.advice.situation import Situation
 from kerneltui.errors import KerneltuiError
 from kerneltui.plan.forms import as_shell, as_yaml
 from kerneltui.plan.script import as_python
-from kerneltui.show import will_run_lines
+from kerneltui.show import memory_table, will_run_lines
 from kerneltui.text import plain, plain_line
 from kerneltui.tui.keys import CHECK
 from kerneltui.tui.steps.step import Step, WizardState
@@ -68,6 +68,7 @@ class CheckStep(Step):
         with VerticalScroll(id="check-page"):
             yield Note("", id="check-verdict")
             yield Note("", id="check-run")
+            yield Note("", id="check-memory")
             yield Note("", id="check-command")
             yield Note("", id="check-yaml", classes="quiet")
 
@@ -82,6 +83,7 @@ class CheckStep(Step):
         assessment = state.assessment
         lines = will_run_lines(assessment.will_run) if assessment else []
         self.query_one("#check-run", Note).update(Content("\n".join(["", *lines])))
+        self.query_one("#check-memory", Note).update(_memory(state))
         self.query_one("#check-command", Note).update(
             Content.assemble(("\nThe same by hand\n", "bold"), plain(as_shell(state.plan)).strip())
         )
@@ -174,6 +176,17 @@ class CheckStep(Step):
         self.notify(
             f"trl {state.plan.trainer} --config {folder / 'kerneltui-export.yaml'}", title="Exported", markup=False
         )
+
+
+def _memory(state: WizardState) -> Content:
+    """Return the parts of what the plan takes of a card, nothing without a GPU."""
+    situation, assessment = state.situation, state.assessment
+    if situation is None or assessment is None or not situation.on_gpu:
+        return Content("")
+    if assessment.will_run.memory is None:
+        why = situation.unknown.get("memory") or "being counted …"
+        return Content.assemble(("\nMemory\n", "bold"), (plain(why), "$secondary"))
+    return Content.assemble(("\nMemory\n", "bold"), "\n".join(memory_table(assessment.will_run.memory)))
 
 
 def _verdict(state: WizardState) -> Content:

@@ -33,7 +33,7 @@ class Size(NamedTuple):
 
 def size_of(situation: Situation) -> Size:
     """Return what fits: all weights in float32 (where attention computes in it), then in bfloat16, then LoRA."""
-    count, free = parameters(situation.model), free_memory(situation)
+    count, free = parameters(situation), free_memory(situation)
     ways = [(False, False), (True, False), (True, True)]
     if not is_modern(situation):
         ways = [(False, False), (False, True)]
@@ -52,8 +52,18 @@ def is_modern(situation: Situation) -> bool:
     return bool(situation.capabilities) and situation.capabilities[0] >= AMPERE
 
 
-def parameters(model: ModelFacts | None) -> int | None:
-    """Return about how many parameters a dense model has, None for mixtures of experts and where facts are missing."""
+def parameters(situation: Situation) -> int | None:
+    """Return how many parameters the plan's model has, as counted, else as its configuration lets expect."""
+    return situation.memory.parameters if situation.memory else expected_parameters(situation.model)
+
+
+def expected_parameters(model: ModelFacts | None) -> int | None:
+    """Return how many parameters a model has by its class, else about how many a dense one has.
+
+    None for mixtures of experts and where facts are missing.
+    """
+    if model is not None and model.parameters is not None:
+        return model.parameters
     if model is None or not model.layers or not model.hidden_size or any(it in model.model_type for it in _EXPERTS):
         return None
     layer = 12 * model.hidden_size**2  # attention 4, MLP 8
