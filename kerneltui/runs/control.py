@@ -126,7 +126,8 @@ def watch_over(run: RunDirectory) -> State:
         return state
     if restarted(state):
         return _lose(run, state)
-    if (state.phase == "starting" and age_of(state) < _STARTING) or foreign_owner(run):
+    # The clock may have been set back since: then it was written in what is now the future.
+    if (state.phase == "starting" and abs(age_of(state)) < _STARTING) or foreign_owner(run):
         return state
     # Where the directory cannot be written it is another person's run, which its own supervisor watches.
     with contextlib.suppress(OSError):

@@ -16,6 +16,7 @@ from kerneltui.interpreter import worker_command
 from kerneltui.paths import check_run_name
 from kerneltui.plan.devices import ORDER, VISIBLE, name_gpus
 from kerneltui.plan.secrets import without_secrets
+from kerneltui.plan.settings import Settings
 from kerneltui.runs.directory import Command, RunDirectory, RunRecord
 from kerneltui.runs.names import new_name
 from kerneltui.runs.places import remember
@@ -87,10 +88,19 @@ def training_command(
     output = () if "output_dir" in settings.given else ("--output_dir", str(run.path / "output"))
     train = worker_command(python, "train", plan.trainer, *config, *settings.script_flags, *output, *extra_flags)
     return Command(
-        argv=(*worker_command(python, "launch", *settings.launch_arguments), *train[1:]),
+        argv=(*worker_command(python, "launch", *_free_port(settings), *settings.launch_arguments), *train[1:]),
         cwd=plan.cwd,
         environment=_environment(run, number, situation),
     )
+
+
+def _free_port(settings: Settings) -> tuple[str, ...]:
+    """Return the argument that lets several processes of one machine meet at a port that is free.
+
+    Else it is 29500 for every run, and a second one on the machine does not start (accelerate 1.15 utils/launch.py).
+    """
+    chosen = settings.machines > 1 or "main_process_port" in settings.accelerate
+    return () if settings.processes < 2 or chosen else ("--main_process_port", "0")
 
 
 def _environment(run: RunDirectory, number: int, situation: Situation) -> dict[str, str]:

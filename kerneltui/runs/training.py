@@ -146,7 +146,8 @@ class Training:
         if not self._progress:
             return None
         (first, start, seconds), (last, step, _) = self._progress[0], self._progress[-1]
-        return (last - first).total_seconds() / (step - start) if step > start else seconds
+        passed = (last - first).total_seconds()  # less than nothing where the clock was set back
+        return passed / (step - start) if step > start and passed > 0 else seconds
 
     def last_progress(self) -> datetime | None:
         """Return when the last progress line was written."""

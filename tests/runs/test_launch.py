@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -124,6 +125,24 @@ def test_the_command_trains_as_trl_would_and_says_where_the_record_is(tmp_path: 
         "KERNELTUI_RUN": str(run.path), "KERNELTUI_ATTEMPT": "2", "A": "b",
         "CUDA_VISIBLE_DEVICES": "1,3", "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
     }.items() <= command.environment.items()  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "added"),
+    [
+        ({"processes": 2}, ("--main_process_port", "0")),
+        ({"processes": 1}, ()),
+        ({"processes": 2, "accelerate": {"main_process_port": 29501}}, ()),
+        ({"processes": 16, "machines": 2}, ()),
+    ],
+)
+def test_processes_of_one_machine_meet_at_a_free_port(
+    tmp_path: Path, changes: dict[str, Any], added: tuple[str, ...]
+) -> None:
+    settings = msgspec.structs.replace(FINE.settings, launch_arguments=("--multi_gpu",), **changes)
+    situation = msgspec.structs.replace(FINE, settings=settings)
+    command = training_command(RunDirectory(tmp_path), 1, situation, Path("/opt/python"))
+    assert command.argv[2 : 4 + len(added)] == ("launch", *added, "--multi_gpu")
 
 
 def test_the_environment_of_the_file_is_there_before_anything_is_imported(tmp_path: Path) -> None:
