@@ -59,6 +59,10 @@ HOME = (
     Key("d", "doctor", "Doctor", "What is on this server, and what is wrong with it."),
     Key("s", "stop", "Stop", "Stop the run under the cursor, with a checkpoint."),
     Key("r", "resume", "Resume", "Go on with the run under the cursor, from its newest good checkpoint (asks first)."),
+    Key("slash", "filter_runs", "Filter", "Narrow the list of runs by words or #tags.", footer=False, shown_as="/"),
+    Key("S", "sort_runs", "Sort", "Sort the runs by loss, speed, GPU hours, name or state.", footer=False),
+    Key("t", "tag", "Tag", "Change the tags of the run under the cursor.", footer=False),
+    Key("delete", "delete_run", "Remove", "Remove the run under the cursor (asks).", footer=False, shown_as="del"),
     Key("ctrl+r", "refresh", "Refresh", "Read the server and the runs again.", footer=False, shown_as="^r"),
     Key("q", "quit", "Quit", "Leave kerneltui; runs go on."),
 )

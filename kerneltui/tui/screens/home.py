@@ -14,9 +14,9 @@ from textual.timer import Timer
 from textual.widgets import DataTable, Static
 
 from kerneltui.errors import KerneltuiError
+from kerneltui.tui.history import KeepsHistory
 from kerneltui.tui.keys import HOME, Key, bindings
 from kerneltui.tui.pauses import collect, set_aside
-from kerneltui.tui.resuming import ResumesRuns
 from kerneltui.tui.screens.base import BaseScreen
 from kerneltui.tui.theme import COLOURS
 from kerneltui.tui.widgets.key_footer import KeyFooter
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kerneltui.runs.view_record import RunView
 
 
-class HomeScreen(ResumesRuns):
+class HomeScreen(KeepsHistory):
     """The list of runs with the live ones first, the server in one card, and the ways to start."""
 
     KEYS = HOME
@@ -59,6 +59,7 @@ class HomeScreen(ResumesRuns):
 
     def __init__(self) -> None:
         super().__init__()
+        self._every: list[RunView] = []
         self._views: list[RunView] = []
         self._again: Timer | None = None
         self._shown: list[Key] = []
@@ -122,7 +123,7 @@ class HomeScreen(ResumesRuns):
             self.post_message(self.Failed(error))
 
     def _show_first(self, views: list[RunView]) -> None:
-        if not self._views:
+        if not self._every:
             self.post_message(self.RunsRead(views))
 
     @work(thread=True, exclusive=True, group="server", description="reading the server")
@@ -143,14 +144,16 @@ class HomeScreen(ResumesRuns):
         """Show the runs; the cursor stays on its run."""
         from kerneltui.show import RUN_COLUMNS, run_row
 
-        self._views = message.runs
+        self._every = message.runs
+        self._views = self.chosen(message.runs)
         table = cast("DataTable[Content]", self.query_one("#runs", DataTable))
         live = sum(view.phase in ("starting", "running") for view in message.runs)
         pane = self.query_one("#runs-pane", Pane)
-        pane.entitle("Runs", f"{live} live · {len(message.runs)} in all")
+        told = (self.selection_words(), f"{live} live", f"{len(message.runs)} in all")
+        pane.entitle("Runs", " · ".join(filter(None, told)))
         pane.display = bool(message.runs)
         self.query_one("#no-runs").display = not message.runs
-        rows = {view.path: run_row(view) for view in message.runs}
+        rows = {view.path: run_row(view) for view in self._views}
         show_rows(table, RUN_COLUMNS, rows, right=("step", "loss", "steps/s"))
         if message.runs and self.focused is None:
             table.focus()
@@ -288,6 +291,15 @@ class HomeScreen(ResumesRuns):
         """Leave; runs go on."""
         await self.app.action_quit()
 
+    def current_run(self) -> RunView | None:
+        """Return the run under the cursor."""
+        return self._current()
+
+    def show_again(self) -> None:
+        """Show the list as it is to be shown now, and read the runs again."""
+        self.post_message(self.RunsRead(self._every))
+        self.read_runs()
+
     def _current(self) -> RunView | None:
         table = self.query_one("#runs", DataTable)
         return self._views[table.cursor_row] if 0 <= table.cursor_row < len(self._views) else None
@@ -297,7 +309,7 @@ class HomeScreen(ResumesRuns):
         view = self._current()
         live = view is not None and view.phase in ("starting", "running")
         ended = view is not None and view.phase not in (None, "starting", "running", "finished")
-        hidden = {"open": view is None, "stop": not live, "resume": not ended}
+        hidden = {"open": view is None, "stop": not live, "resume": not ended, "tag": view is None}
         shown = [key for key in HOME if not hidden.get(key.action, False)]
         if shown != self._shown:
             self._shown = shown
