@@ -83,24 +83,28 @@ class Rehearsing:
         _check(self.situation)
         begun = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="kerneltui-rehearsal-", ignore_cleanup_errors=True) as folder:
-            place = Path(folder)
-            models, small = self._models(place, tell)
-            staged = Staged(models, *self._data(place, tell))
-            run = RunDirectory(place / "run")
-            changes = {**changes_of(self.situation), **(renumbered(self.situation, small["layers"]) if small else {})}
-            command = self._command(run, staged, changes)
-            make_kernel_loadable(self.situation)
-            tell("starting the trainer")
-            heard = Heard(run, steps_of(self.situation), tell)
-            code, hung = self._train(run, command, heard)
-            made = judged(self.situation, run, heard, code, hung=self._limit if hung else None)
+            made = self._made(Path(folder), tell)
+        return msgspec.structs.replace(made, time=now(), seconds=round(time.monotonic() - begun, 1))
+
+    def _made(self, place: Path, tell: ProgressCallback) -> Rehearsal:
+        situation = self.situation
+        models, small = self._models(place, tell)
+        staged = Staged(models, *self._data(place, tell))
+        run = RunDirectory(place / "run")
+        changes = {**changes_of(situation), **(renumbered(situation, small["layers"]) if small else {})}
+        command = self._command(run, staged, changes)
+        make_kernel_loadable(situation)
+        tell("starting the trainer")
+        heard = Heard(run, steps_of(situation), tell)
+        code, hung = self._train(run, command, heard)
+        if hung and staged.sources and staged.rows is None:
+            why = f"Its first rows cannot be read alone, and all of them took {self._limit:.0f} s."
+            raise KerneltuiError("No rehearsal of this data", why)
         return msgspec.structs.replace(
-            made,
-            time=now(),
-            seconds=round(time.monotonic() - begun, 1),
+            judged(situation, run, heard, code, hung=self._limit if hung else None),
             model=_in_words(small) if small else None,
             changed=changes,
-            untried=tuple(untried(self.situation)),
+            untried=tuple(untried(situation)),
         )
 
     def _models(self, place: Path, tell: ProgressCallback) -> tuple[dict[str, str], dict[str, Any] | None]:
@@ -172,8 +176,8 @@ class Rehearsing:
         flags = rehearsed_flags(situation, staged, run.path / "output", changes)
         command = training_command(run, 1, changed, self.python, extra_flags=flags)
         # What `datasets` makes of the first rows is of no use afterwards.
-        environment = {**command.environment, "HF_DATASETS_CACHE": str(run.path / "datasets"), _BOUND: "1"}
-        return msgspec.structs.replace(command, environment=environment)
+        cache = {"HF_DATASETS_CACHE": str(run.path / "datasets")} if staged.rows is not None else {}
+        return msgspec.structs.replace(command, environment={**command.environment, **cache, _BOUND: "1"})
 
     def _train(self, run: RunDirectory, command: Command, heard: Heard) -> tuple[int | None, bool]:
         """Run the command; return its exit code (None where its end was not awaited) and whether it ran out of time."""

@@ -57,7 +57,7 @@ CASES: dict[str, Case] = {
         {"attn_implementation": "flash_attention_2"}, "does not support Flash Attention", model="Mamba2ForCausalLM"
     ),
     "attention of no such name": Case({"attn_implementation": "nonsense"}, "nonsense", "attn_implementation"),
-    "bf16 without a GPU": Case({"use_cpu": ..., "bf16": ...}, "bf16/gpu", "bf16"),
+    "bf16 without a GPU": Case({"use_cpu": ..., "bf16": ...}, "bf16/gpu", "use_cpu"),
     "two kinds of half": Case({"bf16": True, "fp16": True}, "fp16.*bf16|bf16.*fp16"),
     "a dtype of no such name": Case({"dtype": "float8"}, "dtype.*float8", blocked=False),
     "one sample a batch": Case(
