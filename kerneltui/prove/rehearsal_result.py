@@ -157,6 +157,9 @@ def _raised(situation: Situation, heard: Heard) -> Raised | None:
 def pointed_field(situation: Situation, message: str) -> str | None:
     """Return the field of the plan that a message names, the one that the person set before others."""
     values, given = situation.settings.values, set(situation.settings.given)
+    split = message.strip().strip("'")  # all that a KeyError says of a split that is not there
+    if found := next((name for name, value in values.items() if name.endswith("_split") and value == split), None):
+        return found
     words = [word for word in re.findall(r"[A-Za-z_]\w+", message) if word in values]
     # In quotes, or as a flag.
     quoted = set(re.findall(r"(?:[`'\"]|--)([A-Za-z_]\w*)", message))

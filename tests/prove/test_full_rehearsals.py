@@ -105,7 +105,7 @@ def test_an_evaluation_is_rehearsed_too(asker: Asker, tmp_path: Path) -> None:
     assert made.passed, (made.ending, made.tail)
     without = plan_on_the_cpu(asker, tmp_path, "sft", model, eval_strategy="steps", eval_steps=500)
     refused = rehearse(without, PYTHON, asker, limit=LIMIT)
-    assert refused.raised and (refused.raised.type, refused.raised.message) == ("KeyError", "'test'")
+    assert refused.raised and (refused.raised.type, refused.raised.field) == ("KeyError", "dataset_test_split")
 
 
 @pytest.mark.skipif(find_spec("PIL") is None, reason="pictures need pillow: pip install 'kerneltui[vision]'")

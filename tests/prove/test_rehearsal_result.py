@@ -204,6 +204,7 @@ def test_a_field_is_one_of_the_plan_and_meant() -> None:
     assert pointed_field(plan, "set --packing or so") == "packing"
     assert pointed_field(plan, "the packing of things and the dtype of others") is None
     assert pointed_field(plan, "no such thing") is None
+    assert pointed_field(plan, "'test'") == "dataset_test_split"
 
 
 def test_frames_name_files_from_their_package_on() -> None:
