@@ -68,7 +68,7 @@ CASES: dict[str, Case] = {
     ),
     "no reward": Case({"num_generations": 2, "max_completion_length": 8}, "reward", trainer="grpo"),
     "no teacher": Case({"max_completion_length": 8}, "teacher", trainer="distillation"),
-    "no data": Case({"datasets": ...}, "dataset_name.* must be provided", "dataset_name"),
+    "no data": Case({"datasets": ...}, "dataset_name.* must be provided", "datasets"),
     "other columns than are read": Case({"datasets": _CONVERSATIONS}, "KeyError|chosen", trainer="dpo", blocked=False),
     "a field that nobody has": Case({"learning_rat": 0.1}, "unrecognized arguments.*learning_rat"),
     "packed recurrent layers": Case(
