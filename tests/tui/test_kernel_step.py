@@ -1,0 +1,52 @@
+"""The step that chooses the attention: its verdicts can be read on the narrowest terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+from textual.widgets import DataTable
+
+from kerneltui.advice.verdict import Verdict
+from kerneltui.tui.app import KerneltuiApp
+from kerneltui.tui.screens.wizard import WizardScreen
+from kerneltui.tui.steps.kernel import KernelStep
+from tests.advice.situations import COMMUNITY, make_situation
+from tests.tui.watching import until, until_shown
+
+VERDICTS = {
+    "sdpa": Verdict(kind="ready", reason="torch's own attention; any model trains with it"),
+    f"{COMMUNITY}/vllm-flash-attn3": Verdict(kind="care", reason="its backward was seen to fail for some models"),
+    f"{COMMUNITY}/flash-attn4": Verdict(kind="refused", reason="it needs nvidia-cutlass-dsl, which is not installed"),
+}
+
+
+def test_a_verdict_is_a_sign_and_a_word_at_80_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = make_situation(given={"attn_implementation": "sdpa"})
+    monkeypatch.setattr(WizardScreen, "read_server", lambda *_: None)
+    monkeypatch.setattr(KernelStep, "judge_all", lambda *_: None)
+
+    async def play() -> None:
+        app = KerneltuiApp(Path(sys.executable), tmp_path)
+        async with app.run_test(size=(80, 24)) as pilot:
+            screen = WizardScreen(made.plan, at=3)
+            await app.push_screen(screen)
+            await until(pilot, lambda: screen.query("#kernel-why"))
+            step = screen.query_one(KernelStep)
+            screen.set_state(server=made.server, situation=made, busy=None)
+            step.post_message(KernelStep.Found(step._basis or (), [*VERDICTS, f"{COMMUNITY}/flash-attn2"]))
+            for name, verdict in VERDICTS.items():
+                step.post_message(KernelStep.Judged(name, made, verdict))
+            await until_shown(
+                pilot,
+                "✔ ready sdpa",
+                f"▲ with care {COMMUNITY}/vllm-flash-attn3",
+                f"✖ refused {COMMUNITY}/flash-attn4",
+                f"… asking {COMMUNITY}/flash-attn2",
+            )
+            step.query_one("#kernels", DataTable).move_cursor(row=2)
+            await until_shown(pilot, "it needs nvidia-cutlass-dsl, which is not installed")
+
+    asyncio.run(play())
