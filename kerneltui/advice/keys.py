@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import yaml
@@ -87,7 +88,7 @@ def _unknown_key(situation: Situation, written: str) -> Finding:
     hint = f"It is called {new} today." if new else _NOT_FOR_THE_COMMAND.get(name, "")
     if not hint:
         # The value of a secret would stand in the fix.
-        new = None if is_secret(name) else nearest(name, [*fields, *_ACCELERATE])
+        new = None if is_secret(name) else _nearest(name, (*fields, *_ACCELERATE))
         hint = f"Did you mean {new}?" if new else "It may be a field of another trainer."
     return Finding(
         id=f"keys.unknown.{name}",
@@ -124,9 +125,19 @@ def _written_value(plan: Plan, name: str) -> Any:
         with contextlib.suppress(yaml.YAMLError):
             return yaml.safe_load(given)
         return given
+    return _written(plan.config).get(name)
+
+
+@functools.lru_cache(maxsize=8)
+def _written(config: str | None) -> Mapping[str, Any]:
+    """Return what a configuration's text holds; judged again at each key, it is the same but for one line."""
     with contextlib.suppress(UsageError):
-        return parse_config(plan.config, "the configuration").get(name) if plan.config else None
-    return None
+        return parse_config(config, "the configuration") if config else {}
+    return {}
+
+
+# The nearest of some two hundred names takes longer than all other rules.
+_nearest = functools.lru_cache(maxsize=512)(nearest)
 
 
 RULES: tuple[Callable[[Situation], list[Finding]], ...] = (unknown_keys, switches_with_value)

@@ -23,7 +23,8 @@ _NAMES: dict[tuple[str, str], tuple[str, ...]] = {
     ("grpo", "importance_sampling_level"): ("token", "sequence"),
     ("grpo", "scale_rewards"): ("batch", "group", "none", "True", "False"),
 }
-_PLAIN_LOSSES = ("nll", "chunked_nll")
+# The first release whose SFT knows selective recomputing (read in 1.14.2 and 1.15.0).
+_SELECTIVE = (1, 15)
 # Liger's loss knew this name only as GRPO's until its losses left the trainers (huggingface/trl issue 6808).
 _LIGER_LOSSES_LEFT = Version("1.14")
 
@@ -59,15 +60,32 @@ def reward_task(situation: Situation) -> list[Finding]:
     get = situation.settings.get
     if situation.plan.trainer != "reward" or not get("use_peft") or get("lora_task_type") == "SEQ_CLS":
         return []
-    why = "For another task peft neither trains nor saves the head that scores, so the reward model stays random there."
+    why = "The command leaves it at CAUSAL_LM, and peft then asks a model that scores for what only a text model has. "
+    why += "The head that scores is new, so it must be trained and saved as a whole."
     where = situation.cite("trl", "scripts.reward")
     fix = Fix(
         label="Set the task, and train the head",
         changes={"lora_task_type": "SEQ_CLS", "lora_modules_to_save": ["score"]},
     )
     return [
-        _finding("reward_task", "warn", "The adapter of a reward model needs lora_task_type SEQ_CLS", why, where, fix)
+        _finding("reward_task", "block", "The adapter of a reward model needs lora_task_type SEQ_CLS", why, where, fix)
     ]
+
+
+def selective_recomputing(situation: Situation) -> list[Finding]:
+    """Only SFT knows the key `selective`; elsewhere it reaches torch, which refuses it at the first step."""
+    get, version = situation.settings.get, situation.version("trl")
+    kwargs = get("gradient_checkpointing_kwargs")
+    wanted = isinstance(kwargs, dict) and "selective" in kwargs and get("gradient_checkpointing", True)
+    known = situation.plan.trainer in ("sft", "gkd", "gold") and version is not None and version.release >= _SELECTIVE
+    if not wanted or known:
+        return []
+    left = {name: value for name, value in kwargs.items() if name != "selective"}
+    fix = Fix(label="Recompute everything", changes={"gradient_checkpointing_kwargs": left or None})
+    title = f"{situation.plan.trainer} does not know selective recomputing"
+    why = "SFT alone takes this key out; torch's checkpointing refuses it at the first step."
+    where = situation.cite("trl", "SFTTrainer.__init__ (gradient_checkpointing_kwargs)")
+    return [_finding("selective", "block", title, why, where, fix)]
 
 
 def revision_of_reward_model(situation: Situation) -> list[Finding]:
@@ -148,5 +166,5 @@ def _finding(name: str, severity: Severity, title: str, why: str, source: str, *
 
 RULES: tuple[Callable[[Situation], list[Finding]], ...] = (
     *(unknown_name, smoothing_without_effect, reward_task, revision_of_reward_model, other_vocabulary),
-    *(generations_of_vespo, liger_trains_grpo),
+    *(generations_of_vespo, liger_trains_grpo, selective_recomputing),
 )

@@ -38,6 +38,7 @@ def test_smoothing_that_dft_leaves_aside() -> None:
 
 def test_the_adapter_of_a_reward_model() -> None:
     found = findings("reward", given={"use_peft": True})["losses.reward_task"]
+    assert found.severity == "block"
     assert changes(found)[0]["lora_task_type"] == "SEQ_CLS"
     assert not findings("reward", given={"use_peft": True, "lora_task_type": "SEQ_CLS"})
     assert not findings("sft", given={"use_peft": True})
@@ -74,3 +75,13 @@ def test_case_33_gmpo_with_ligers_loss() -> None:
     assert "losses.gmpo_liger" in blocks("gmpo", given=given, server=make_server(H200, trl="1.13.0"))
     assert "losses.gmpo_liger" not in blocks("gmpo", given=given, server=make_server(H200, trl="1.14.2"))
     assert "losses.gmpo_liger" not in blocks("grpo", given=given, server=make_server(H200, trl="1.13.0"))
+
+
+def test_selective_recomputing_is_sfts_alone() -> None:
+    given = {"gradient_checkpointing_kwargs": {"selective": True, "use_reentrant": False}}
+    found = findings("grpo", given=given)["losses.selective"]
+    assert changes(found) == [{"gradient_checkpointing_kwargs": {"use_reentrant": False}}]
+    assert blocks("sft", given=given) == set()
+    assert blocks("sft", given=given, server=make_server(H200, trl="1.14.2")) == {"losses.selective"}
+    assert blocks("grpo", given={"gradient_checkpointing_kwargs": {"use_reentrant": False}}) == set()
+    assert blocks("grpo", given={**given, "gradient_checkpointing": False}) == set()

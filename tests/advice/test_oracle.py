@@ -20,7 +20,7 @@ TRAINERS = ("sft", "dpo", "kto", "reward", "grpo", "rloo", "distillation")
 PLANS = 50
 
 # Blocks that the oracle cannot contradict: the run would train, but not what the plan says, or not on other hardware.
-SILENT = ("packing.wrapped", "losses.smoothing", "losses.reward_task", "losses.reward_revision", "limits.liger_head")
+SILENT = ("packing.wrapped", "losses.smoothing", "losses.reward_revision", "limits.liger_head")
 HARDWARE = ("device.", "dtype.flash", "dtype.bf16", "launching.liger_cpu", "launching.data_parallel", "health.")
 
 _flag = st.booleans()

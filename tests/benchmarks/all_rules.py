@@ -1,7 +1,7 @@
 """How long all rules together take for the largest plan: `python -m tests.benchmarks.all_rules`.
 
-The plan names many options, a kernel with alternatives, and a server of eight cards; the median of 200 judgements is
-printed in milliseconds.
+The plan names many options and eight keys that TRL does not know, a kernel with alternatives, and a server of eight
+cards. The median of 200 judgements is printed in milliseconds of this process, which other programs do not lengthen.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def largest() -> Situation:
         "liger_kernel_config": {"fused_linear_cross_entropy": True}, "use_peft": True, "load_in_4bit": True,
         "lora_target_modules": ["q_proj", "lm_head"], "optim": "adamw_8bit", "loss_type": "dft", "max_seq_length": 9,
         "label_smoothing_factor": 0.1, "torch_dtype": "bfloat16", "report_to": "wandb", "dtype": "bf16",
-        **{f"unknown_{number}": number for number in range(20)},
+        **{f"unknown_{number}": number for number in range(6)},
     }  # fmt: skip
     unknown = tuple(name for name in given if name.startswith("unknown") or name in ("max_seq_length", "torch_dtype"))
     others = tuple(make_build(f"v{number}", refused=variants) for number in range(8))
@@ -44,9 +44,9 @@ def main() -> None:
     situation = largest()
     took = []
     for _ in range(ROUNDS):
-        start = time.perf_counter()
+        start = time.process_time()
         found = judge(situation)
-        took.append((time.perf_counter() - start) * 1000)
+        took.append((time.process_time() - start) * 1000)
     median, worst = statistics.median(took), statistics.quantiles(took, n=20)[-1]
     print(f"{len(found)} findings; median {median:.2f} ms, 95th percentile {worst:.2f} ms of {ROUNDS} judgements")
 
