@@ -177,7 +177,7 @@ def memory_table(memory: Memory) -> list[str]:
     if memory.largest_batch is not None and memory.longest is not None:
         rows.append(("largest batch", str(memory.largest_batch), "rows at once, at this length"))
         rows.append(("longest row", number(memory.longest), "tokens, at this batch"))
-    return [*table_lines(("memory of a card", "GiB", ""), rows, right="GiB"), *(f"· {it}" for it in found.assumptions)]
+    return [*table_lines(("of each card", "GiB", ""), rows, right="GiB"), *(f"· {it}" for it in found.assumptions)]
 
 
 def _of_total(memory: Memory) -> str:

@@ -20,6 +20,7 @@ from kerneltui.advice.memory import (
     size_of,
     state_bytes,
 )
+from kerneltui.advice.memory.fits import roomy_batch
 from kerneltui.advice.recommendation import Recommendation
 from kerneltui.advice.situation import Situation
 
@@ -166,6 +167,9 @@ def _packing(situation: Situation, size: Size) -> Recommendation | None:
 def _batch(situation: Situation, size: Size) -> Recommendation | None:
     if situation.on_gpu is False:
         batch, why = 2, "Few samples at once, as a CPU is slow"
+    elif counted := roomy_batch(situation, half=size.half, lora=size.lora, length=_row_length(situation, size)):
+        batch, free = counted[0], (free_memory(situation) or 0) / GIB
+        why = f"They take up to {counted[1] / GIB:.0f} GiB, and {free:.0f} GiB are free"
     elif size.spare is None:
         batch, why = 1, "How much memory is free is not known: one sample at once is safe"
     else:
@@ -182,6 +186,12 @@ def _batch(situation: Situation, size: Size) -> Recommendation | None:
         batch, passes = 2, max(1, passes // 2)
     values = {"per_device_train_batch_size": batch, "gradient_accumulation_steps": passes}
     return Recommendation(values=values, why=f"{why}; {batch * passes * processes} samples make a step.")
+
+
+def _row_length(situation: Situation, size: Size) -> int:
+    """Return the tokens of a row: the person's choice, else what is recommended."""
+    given = situation.settings.get("max_length") if "max_length" in situation.settings.given else None
+    return int(given) if given else _value(situation, size, _length, "max_length")
 
 
 def _checkpointing(situation: Situation, size: Size) -> Recommendation | None:

@@ -14,6 +14,7 @@ from kerneltui.advice.memory.fits import Memory, estimate_of, memory_of
 from kerneltui.advice.memory.question import question_of
 from kerneltui.advice.memory.sharding import Sharding, sharding_of
 from kerneltui.advice.memory.workload import workload_of
+from kerneltui.advice.recommend import recommend_options
 from kerneltui.advice.rules import judge
 from kerneltui.advice.situation import Situation
 from kerneltui.facts.model import ModelFacts
@@ -182,3 +183,17 @@ def test_lines_and_table_show_the_parts_beside_the_card() -> None:
         assert part.name in table
     assert "of 140" in table
     assert "every row is 4096 tokens long" in table
+
+
+@pytest.mark.parametrize(("free", "batch"), [(140, 8), (9, 2)])
+def test_the_recommended_batch_is_the_largest_that_is_counted_to_fit(free: float, batch: int) -> None:
+    found = recommend_options(
+        make_situation(
+            server=server_of(H200, free=free),
+            model=_MODEL,
+            memory=_MEMORY,
+            given={name: value for name, value in _GIVEN.items() if "batch" not in name},
+        )
+    )
+    assert found.values["per_device_train_batch_size"] == batch
+    assert f"{free:.0f} GiB are free" in found.reasons["per_device_train_batch_size"]

@@ -8,7 +8,7 @@ import msgspec
 
 from kerneltui.advice.memory.estimate import CONTEXT, Estimate, Part, estimate
 from kerneltui.advice.memory.rough import free_memory
-from kerneltui.advice.memory.workload import ONLINE, Workload, workload_of
+from kerneltui.advice.memory.workload import ONLINE, Workload, optimizer_bytes, workload_of
 from kerneltui.advice.situation import Situation
 from kerneltui.records import Record
 
@@ -65,6 +65,37 @@ def estimate_of(situation: Situation, work: Workload) -> Estimate:
             found, peak=found.peak + share, low=found.low + share, high=found.high + share, parts=parts
         )
     return found
+
+
+def roomy_batch(situation: Situation, *, half: bool, lora: bool, length: int) -> tuple[int, int] | None:
+    """Return the largest batch of 8, 4, 2 and 1 that surely fits, 1 where none does, and what it takes at most.
+
+    `half`, `lora` and `length` (but for trainers that write) are what the plan would be set to. None where the model
+    was not counted or the card does not tell what is free.
+    """
+    free = free_memory(situation)
+    if free is None or situation.memory is None or situation.model is None or not situation.memory.counts:
+        return None
+    work = workload_of(situation)
+    width = 2 if half else 4
+    work = msgspec.structs.replace(
+        work,
+        width=width,
+        lora=lora,
+        length=work.length if work.trainer in ONLINE else length,
+        references=0 if lora else work.references,
+        optimizer=optimizer_bytes(work.optimizer_name, 4 if lora else width),
+    )
+    before = max(1, int(situation.settings.get("per_device_train_batch_size") or 1))
+    found = 0
+    for batch in (8, 4, 2, 1):
+        changed = msgspec.structs.replace(
+            work, rows=work.rows * batch // before, writing=work.writing * batch // before
+        )
+        found = estimate_of(situation, changed).high
+        if found <= free:
+            return batch, found
+    return 1, found
 
 
 def replace_by_measurement(found: Estimate, peak: int, reserved: int) -> Estimate:
