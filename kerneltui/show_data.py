@@ -48,7 +48,7 @@ def row_lines(example: Example, width: int, *, padding: int = 0, pad: str | None
     """Return a sequence as text, its pieces one below the other, then the padding that its batch gives it."""
     found = [line for piece in example.pieces for line in _piece_lines(piece, width)]
     if padding:
-        found.append(Line("padding", f"{padding} × {plain_line(pad or 'padding')}"))
+        found.append(Line("padding", f"{padding} times {plain_line(pad or 'padding')}"))
     return found
 
 

@@ -54,7 +54,7 @@ def test_a_row_is_marked_by_what_becomes_of_its_tokens() -> None:
     lines = row_lines(LONG, 40)
     assert lines == [Line("context", "<s>ask"), Line("loss", "5</s>"), Line("cut", " more")]
     assert padding_of(MADE, SHORT, 2) == 2, "beside a sequence that is cut at 4"
-    assert row_lines(SHORT, 40, padding=2, pad="<pad>")[-1] == Line("padding", "2 × <pad>")
+    assert row_lines(SHORT, 40, padding=2, pad="<pad>")[-1] == Line("padding", "2 times <pad>")
     assert padding_of(MADE, SHORT, 1) == 0
 
 

@@ -96,7 +96,8 @@ DATA = (
         "Choose",
         "Choose the configuration and the split; of a mixture those of the part under the cursor.",
     ),
-    Key("a", "add", "Add", "Add a data set, which TRL joins with what is there."),
+    Key("m", "mend", "Mend", "Write a copy with the columns that the trainer reads, where others could serve."),
+    Key("a", "add", "Add", "Add a data set, which TRL joins with what is there.", footer=False),
     Key("delete,backspace", "remove", "Remove", "Take the part under the cursor out of the mixture.", footer=False),
     Key("escape,q", "back", "Back", "Go back to the plan, with what was changed.", shown_as="esc"),
 )

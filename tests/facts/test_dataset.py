@@ -108,3 +108,13 @@ def test_refusals_are_told_apart(kind: str, message: str, status: int | None, ti
     assert hint in raised.value.hint
     if kind == "ArrowInvalid":
         assert raised.value.message.startswith("Row 42 of the part that was read")
+
+
+def test_the_tokenizer_is_asked_for_at_the_revision_of_the_model() -> None:
+    def revision(**values: Any) -> Any:
+        return _read(ROWS, {"dataset_name": "a/b", "model_name_or_path": "c/d", **values})[1]["revision"]
+
+    assert revision(model_revision="v2") == "v2"
+    assert revision(model_revision="main") is None
+    assert revision(model_revision="v2", model_init_kwargs={"revision": "v3"}) == "v3"
+    assert revision(model_revision="v2", model_init_kwargs={"dtype": "auto"}) == "v2"

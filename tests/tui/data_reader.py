@@ -21,7 +21,7 @@ class DataReader:
 
     def ask(self, question: str, **arguments: Any) -> Any:
         self.asked.append((question, arguments))
-        if (answer := self.answers.get(question.removeprefix("data."))) is not None:
+        if (answer := self.answers.get(question.removeprefix("data.").replace(".", "_"))) is not None:
             return answer(arguments) if callable(answer) else answer
         match question:
             case "data.preview":
@@ -52,7 +52,7 @@ class DataReader:
         }
 
     def _more(self) -> dict[str, Any]:
-        self.go.wait()
+        self.go.wait(60)
         self._pieces += 1
         done = self._pieces * ROWS > self.total
         return (

@@ -10,18 +10,22 @@ import pytest
 from rich.cells import cell_len
 from textual.pilot import Pilot
 
+from kerneltui.facts.server import Server
+from kerneltui.records import read_record
 from kerneltui.tui.app import KerneltuiApp
-from kerneltui.tui.screens.data import DataChange, DataScreen
+from kerneltui.tui.screens.data import DataScreen
+from kerneltui.tui.screens.data_sources import DataChange
 from kerneltui.tui.session import Session
 from tests.tui.data_reader import DataReader
 from tests.tui.watching import rows, shown, until, until_shown
 
+H200 = read_record(Path(__file__).parents[1] / "servers" / "h200.json", Server)
 SIZES = [(80, 24), (120, 40)]
 VALUES: dict[str, Any] = {"dataset_name": "trl-lib/Capybara", "per_device_train_batch_size": 4}
 
 
 def make_app(tmp_path: Path, reader: DataReader) -> KerneltuiApp:
-    session = Session(Path(sys.executable), tmp_path / "runs")
+    session = Session(Path(sys.executable), tmp_path / "runs", recorded=H200)  # home asks this machine for nothing
     session._reader = reader  # type: ignore[assignment]
     return KerneltuiApp(Path(sys.executable), tmp_path / "runs", session=session)
 
@@ -43,7 +47,7 @@ async def test_rows_are_shown_one_by_one_as_the_trainer_sees_them(tmp_path: Path
         lines = rows(pilot)
         assert any("▌ It is 2.</s>" in line for line in lines)
         assert any("<assistant>" in line and "▌" not in line.replace("│▌", "") for line in lines)
-        await until_shown(pilot, "○ 3 × <pad>")
+        await until_shown(pilot, "○ 3 times <pad>")
         await until_shown(pilot, "77 % go beyond max_length 12", "30 read of about 3,000", "would fill 100 % of 30")
         await pilot.press("right", "right")
         await until_shown(pilot, "Row 3 of 30 read")
@@ -156,3 +160,27 @@ async def test_a_mixture_is_put_together_and_judged_part_by_part(tmp_path: Path)
         await until(pilot, lambda: taken)
     gone = ("dataset_name", "dataset_config", "dataset_train_split")
     assert taken == [DataChange({"datasets": [{"path": "trl-lib/Capybara"}, {"path": "b/c"}]}, gone)]
+
+
+async def test_a_key_writes_a_copy_with_the_columns_that_the_trainer_reads(tmp_path: Path) -> None:
+    other = {
+        "columns": [{"name": "question", "type": "text"}, {"name": "answer", "type": "text"}],
+        "rows": [{"question": "[/red]", "answer": "4"}], "no_tokens": "row 1: KeyError: 'text'",
+    }  # fmt: skip
+    reader = DataReader(preview=other, copy={"copy": 1}, copy_more={"rows": 7, "done": True})
+    app = make_app(tmp_path, reader)
+    taken: list[DataChange | None] = []
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        app.push_screen(DataScreen(VALUES, tmp_path, "sft"), taken.append)
+        await until_shown(pilot, "question as prompt, answer as completion", "[/red]")
+        await pilot.press("m")
+        await until(pilot, lambda: [asked for asked in reader.asked if asked[0] == "data.copy.end"])
+        await until(pilot, lambda: reader.asked[-1][0] == "data.preview")
+        await pilot.press("escape")
+        await until(pilot, lambda: taken)
+    (asked,) = [arguments for question, arguments in reader.asked if question == "data.copy"]
+    assert asked["files"] == ["kerneltui-data/Capybara-sft/train.jsonl"]
+    assert asked["mapping"]["columns"] == {"prompt": ("question",), "completion": ("answer",)}
+    gone = ("dataset_config", "dataset_train_split", "dataset_test_split")
+    assert taken == [DataChange({"dataset_name": "kerneltui-data/Capybara-sft"}, gone)]

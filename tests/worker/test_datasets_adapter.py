@@ -428,3 +428,20 @@ def test_choices_that_the_hub_does_not_give(asker: Asker, tmp_path: Path, name: 
     with pytest.raises(KerneltuiError) as raised:
         read_choices(asker, name, tmp_path)
     assert raised.value.title.startswith(title)
+
+
+@pytest.mark.full
+def test_the_tokenizer_is_that_of_the_revision(hub: LoopbackHub, tmp_path: Path) -> None:
+    files = {path.name: path.read_bytes() for path in demo.model_path().iterdir() if path.suffix == ".json"}
+    hub.add("model", "tests/small", files)
+    chat = {path.name: path.read_bytes() for path in demo.model_path().iterdir() if path.suffix != ".safetensors"}
+    hub.add("model", "tests/small", chat, branch="chat")
+    (tmp_path / "rows.jsonl").write_text('{"messages": [{"role": "user", "content": "a"}]}\n')
+    values = {"datasets": [{"path": "json", "data_files": "rows.jsonl"}], "model_name_or_path": "tests/small"}
+    with Asker(find_interpreter(), environment=hub.environment()) as asker:
+        here = read_dataset(asker, {**values, "model_revision": "chat"}, tmp_path, "sft")
+        assert here.no_tokens == "the model's tokenizer is not on this machine", "a look downloads nothing"
+        found = read_dataset(asker, {**values, "model_revision": "chat"}, tmp_path, "sft", download=True)
+        assert (found.chat_template, found.refused) == (True, None)
+        main = {**values, "model_init_kwargs": {"revision": "main"}, "model_revision": "chat"}
+        assert read_dataset(asker, main, tmp_path, "sft", download=True).chat_template is False

@@ -19,17 +19,14 @@ from textual.worker import get_current_worker
 
 from kerneltui.data_report import DataReport, look_at_data, with_scan
 from kerneltui.errors import KerneltuiError
-from kerneltui.facts.choices import Choices, read_choices
-from kerneltui.facts.dataset import dataset_name, sources_of
-from kerneltui.facts.local_data import BUILDERS
+from kerneltui.facts.dataset import dataset_name
+from kerneltui.facts.mapping import ColumnMapping
 from kerneltui.facts.scan import Scan, scan_data
-from kerneltui.plan.sources import data_values
 from kerneltui.show_data import part_line, total_lines
 from kerneltui.text import plain_line
 from kerneltui.tui.keys import DATA, bindings
-from kerneltui.tui.screens.ask import Ask
 from kerneltui.tui.screens.base import BaseScreen
-from kerneltui.tui.screens.choose import Choose
+from kerneltui.tui.screens.data_sources import ChangesData
 from kerneltui.tui.widgets.key_footer import KeyFooter
 from kerneltui.tui.widgets.lines import Lines, Note
 from kerneltui.tui.widgets.pane import Pane, ScrollPane
@@ -39,15 +36,7 @@ ROWS = 100
 """How many rows are read for a look."""
 
 
-@dataclass(frozen=True)
-class DataChange:
-    """What the person changed of the data: configuration keys to set and to remove."""
-
-    values: Mapping[str, Any]
-    remove: tuple[str, ...] = ()
-
-
-class DataScreen(BaseScreen[DataChange | None]):
+class DataScreen(ChangesData):
     """One row in front, beside it the lengths of all that were read and what they add up to."""
 
     KEYS = DATA
@@ -75,23 +64,13 @@ class DataScreen(BaseScreen[DataChange | None]):
             """A later state replaces one that was not yet shown."""
             return isinstance(message, DataScreen.Scanned)
 
-    @dataclass
-    class Offered(Message):
-        """What the data at `path` offers to choose from; its splits are those of the chosen `configuration`."""
-
-        path: str
-        choices: Choices
-        configuration: str | None
-
     def __init__(self, values: Mapping[str, Any], cwd: Path, trainer: str) -> None:
-        super().__init__()
-        self.values, self.cwd, self.trainer = dict(values), cwd, trainer
+        super().__init__(values, cwd, trainer)
         self.report: DataReport | None = None
         self.at = 0
         self._mode = MODES[0]
         self._scanning: threading.Event | None = None
         self._busy = ""
-        self._changes: dict[str, Any] = {}
 
     def compose(self) -> ComposeResult:
         """Lay out the row beside the sums."""
@@ -113,7 +92,7 @@ class DataScreen(BaseScreen[DataChange | None]):
     def on_mount(self) -> None:
         """Read the first rows."""
         self.query_one(KeyFooter).show(DATA)
-        self._say("reading the first rows")
+        self.say("reading the first rows")
         self.read()
 
     def on_unmount(self) -> None:
@@ -153,7 +132,7 @@ class DataScreen(BaseScreen[DataChange | None]):
     @on(Read)
     def _read(self, message: Read) -> None:
         self.report, self.at = message.report, 0
-        self._say("")
+        self.say("")
         self._show()
 
     @on(Scanned)
@@ -163,7 +142,7 @@ class DataScreen(BaseScreen[DataChange | None]):
         self.report = with_scan(self.report, message.scan)
         total = self.report.data.total if self.report.data else None
         of = f" of {total:,}" if total else ""
-        self._say("" if message.scan.done else f"read {message.scan.totals.rows:,}{of} rows")
+        self.say("" if message.scan.done else f"read {message.scan.totals.rows:,}{of} rows")
         if message.scan.done:
             self._scanning = None
         self._show_sums()
@@ -171,7 +150,7 @@ class DataScreen(BaseScreen[DataChange | None]):
     @on(BaseScreen.Failed)
     def _failed(self, message: BaseScreen.Failed) -> None:
         self._scanning = None
-        self._say("")
+        self.say("")
         if self.report is None:
             first, *rest = str(message.error).split("\n")
             words = [Content.styled(f"✖ {plain_line(first)}", "$error"), *map(Content, rest)]
@@ -198,125 +177,35 @@ class DataScreen(BaseScreen[DataChange | None]):
         """Read all rows, or stop that."""
         if self._scanning is not None:
             self._stop_scan()
-            self._say("")
+            self.say("")
             return
         if self.report is None or self.report.data is None or self.report.data.prepared is None:
             self.notify("There is nothing to scan: the rows are not tokenized.", severity="warning")
             return
         self._scanning = threading.Event()
-        self._say("reading all rows")
+        self.say("reading all rows")
         self.scan(self._scanning)
-
-    def action_choose(self) -> None:
-        """Choose the configuration and the split of the data, of a mixture those of the part under the cursor."""
-        entry = self._entry()
-        if entry is None or entry["path"] in BUILDERS.values():
-            self.notify("Files have no configurations, and one split.", severity="warning")
-            return
-        self._say("asking for its configurations and splits")
-        self.ask_choices(str(entry["path"]), None)
-
-    @work(thread=True, exclusive=True, group="choices", description="asking for configurations and splits")
-    def ask_choices(self, path: str, configuration: str | None) -> None:
-        """Ask what there is to choose from."""
-        try:
-            choices = read_choices(self.kerneltui.session.reader, path, self.cwd, configuration=configuration)
-        except KerneltuiError as error:
-            self.post_message(self.Failed(error))
-        else:
-            self.post_message(self.Offered(path, choices, configuration))
-
-    @on(Offered)
-    def _offered(self, message: Offered) -> None:
-        """Let the person choose a configuration where there are several, then a split of it."""
-        entry, choices = self._entry(), message.choices
-        self._say("")
-        if entry is None or entry["path"] != message.path:
-            return
-        if message.configuration is None and len(choices.configurations) > 1:
-            current = entry.get("name") or choices.default
-            chosen = Choose("Configuration", choices.configurations, current)
-            self.app.push_screen(chosen, lambda it: self._configured(message.path, it))
-        else:
-            chosen = Choose("Split", choices.splits, entry.get("split") or "train")
-            only = message.configuration or (None if choices.default else choices.configuration)
-            self.app.push_screen(chosen, lambda it: self._take(name=only, split=it) if it else None)
-
-    def _configured(self, path: str, configuration: str | None) -> None:
-        if configuration:
-            self.ask_choices(path, configuration)
-
-    def action_add(self) -> None:
-        """Add a data set: TRL joins several into one."""
-        self.app.push_screen(Ask("Add data", "owner/name on the Hub, or a file"), self._add)
-
-    def action_remove(self) -> None:
-        """Take the part under the cursor out of the mixture."""
-        entries = self._entries()
-        if len(entries) > 1:
-            entries.pop(self._part())
-            self._change({"datasets": entries})
-
-    def action_back(self) -> None:
-        """Leave, with what was changed."""
-        remove = tuple(key for key, value in self._changes.items() if value is None)
-        values = {key: value for key, value in self._changes.items() if value is not None}
-        self.dismiss(DataChange(values, remove) if self._changes else None)
 
     def on_resize(self) -> None:
         """Break the lines anew."""
         self.call_after_refresh(self._show)
 
-    # Changing the data
-
-    def _entries(self) -> list[dict[str, Any]]:
-        """Return the data sets as entries of `datasets`, without what is not said of them."""
-        try:
-            found = sources_of(self.values)
-        except KerneltuiError:
-            return []
-        return [
-            {key: value for key, value in entry.items() if value is not None and (key, value) != ("split", "train")}
-            for entry in found
-        ]
-
-    def _part(self) -> int:
+    @property
+    def part(self) -> int:
+        """The part under the cursor."""
         return self.query_one("#parts", OptionList).highlighted or 0
 
-    def _entry(self) -> dict[str, Any] | None:
-        entries = self._entries()
-        return entries[self._part()] if self._part() < len(entries) else None
+    @property
+    def mapping(self) -> ColumnMapping | None:
+        """The mapping with which the trainer could read the data."""
+        return self.report.mapping if self.report else None
 
-    def _take(self, name: str | None, split: str) -> None:
-        """Take another configuration and split, where the data is named."""
-        if not self.values.get("datasets"):
-            self._change({"dataset_config": name, "dataset_train_split": split})
-            return
-        entries = self._entries()
-        kept = {key: value for key, value in entries[self._part()].items() if key not in ("name", "split")}
-        entries[self._part()] = {**kept, **({"name": name} if name else {}), "split": split}
-        self._change({"datasets": entries})
-
-    def _add(self, text: str | None) -> None:
-        if not text:
-            return
-        try:
-            found, _ = data_values(text, self.cwd)
-        except KerneltuiError as error:
-            self.kerneltui.show_error(error)
-            return
-        new = found.get("datasets") or [{"path": found["dataset_name"]}]
-        gone = ("dataset_name", "dataset_config", "dataset_train_split")
-        self._change({"datasets": [*self._entries(), *new], **dict.fromkeys(gone)})
-
-    def _change(self, changes: dict[str, Any]) -> None:
-        """Change what names the data, None removes a key, and read it."""
+    def read_anew(self) -> None:
+        """Read the first rows of other data."""
         self._stop_scan()
-        self._changes |= changes
-        self.values |= changes
         self.report = None
         self.query_one("#row-text", Note).update("")
-        self._say("reading the first rows")
+        self.say("reading the first rows")
         self.read()
 
     # Showing
@@ -333,7 +222,7 @@ class DataScreen(BaseScreen[DataChange | None]):
             self._show_row()
             self.query_one("#row", ScrollPane).scroll_home(animate=False)
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
         """Show what is being done now, or where the data stands."""
         self._busy = text
         name = plain_line(dataset_name(self.values) or "no data")
@@ -363,7 +252,7 @@ class DataScreen(BaseScreen[DataChange | None]):
     def _show_sums(self) -> None:
         if self.report is None:
             return
-        self._say(self._busy)
+        self.say(self._busy)
         sums, chart = self.report.totals, self.query_one("#histogram", Lines)
         self.query_one("#lengths", Pane).entitle("Tokens of a sequence", f"{sums.sequences:,}")
         chart.show_lines(histogram_content(sums, chart.content_size.width))

@@ -20,7 +20,8 @@ from kerneltui.facts.model import ModelFacts
 from kerneltui.plan.sources import data_values
 from kerneltui.text import plain_line
 from kerneltui.tui.keys import MODEL_STEP, bindings
-from kerneltui.tui.screens.data import DataChange, DataScreen
+from kerneltui.tui.screens.data import DataScreen
+from kerneltui.tui.screens.data_sources import DataChange
 from kerneltui.tui.steps.step import Step, WizardState
 from kerneltui.tui.suggest import NameSuggester
 from kerneltui.tui.widgets.lines import Note

@@ -54,6 +54,9 @@ def row_content(report: DataReport, at: int, mode: str, width: int) -> Content:
         stored = [_styled(line) for line in stored_lines(data.rows[at], width - 2)]
         why = data.no_tokens
         told = [Content.styled(f"… as it is stored; not tokenized: {plain_line(why)}\n", "$secondary")] if why else []
+        if report.mapping is not None:
+            words = f" writes a copy with {plain_line(report.mapping.words)}\n"
+            told.append(Content.assemble(("m", "bold $primary"), words))
         return Content("\n").join([*told, *stored])
     parts = [line for example in found for line in (*_sequence(report, example, mode, width), Content(""))]
     return Content("\n").join([*parts, Content.styled(LEGEND, "$secondary")])
