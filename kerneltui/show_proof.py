@@ -11,7 +11,6 @@ from kerneltui.show import table_lines
 from kerneltui.text import duration, plain, plain_line
 
 _MARKS = {"passed": SIGNS["ready"], "failed": SIGNS["block"], "skipped": SIGNS["note"]}
-_COMPARED = ("forward", "gradient.q", "gradient.k", "gradient.v")
 _ENDS: dict[Ending, str] = {
     "ok": "came to its end",
     "raised": "raised",
@@ -25,22 +24,22 @@ _ENDS: dict[Ending, str] = {
 _TRAINING_ENDS: dict[Ending, str] = {**_ENDS, "crashed": "crashed", "exited": "ended before its steps were made"}
 
 
-def proof_lines(proof: Proof) -> list[str]:
-    """Return all of a proof: each part with its verdict, its table and its reasons."""
-    blocks = [preflight_lines(proof.preflight)] if proof.preflight else []
+def proof_lines(proof: Proof, *, width: int | None = None) -> list[str]:
+    """Return all of a proof: each part with its verdict, its table (cut at `width`) and its reasons."""
+    blocks = [preflight_lines(proof.preflight, width=width)] if proof.preflight else []
     blocks += [rehearsal_lines(proof.rehearsal)] if proof.rehearsal else []
     blocks += [measured_lines(proof.memory)] if proof.memory else []
     blocks += [[f"{SIGNS['note']} No {part}: {plain_line(why)}"] for part, why in proof.unmade.items()]
     return [line for number, block in enumerate(blocks) for line in ([""] if number else []) + block]
 
 
-def preflight_lines(made: Preflight) -> list[str]:
+def preflight_lines(made: Preflight, *, width: int | None = None) -> list[str]:
     """Return a preflight: the verdict, a table of the cases, why what failed did, and the speed beside others'."""
     return [
         preflight_verdict(made),
-        *_indented(case_lines(made.checks)),
+        *_indented(case_lines(made.checks, width=width)),
         *_indented(failure_lines(made.checks)),
-        *_indented(speed_lines(made.speed, made.speed_case)),
+        *_indented(speed_lines(made.speed, made.speed_case, width=width)),
         *([f"  {line}" for line in plain(made.tail).splitlines()] if made.tail else []),
     ]
 
@@ -117,13 +116,18 @@ def end_words(trial: Trial) -> str:
 
 
 def case_lines(checks: Iterable[Check], *, width: int | None = None) -> list[str]:
-    """Return a table with a row for each case: how far output and gradients are from the reference, beside sdpa."""
+    """Return a table with a row for each case: how far output and gradients are from the reference.
+
+    Of the gradients it is the farthest; beside each is what sdpa reaches (eager where sdpa cannot compute it).
+    """
     cases: dict[str, dict[str, Check]] = {}
     for check in checks:
         cases.setdefault(check.case, {})[check.name] = check
-    rows = [(_mark(found), *(_figure(found.get(name)) for name in _COMPARED), case) for case, found in cases.items()]
-    headings = ("", "output", "dq", "dk", "dv", "case")
-    return table_lines(headings, rows, right="output dq dk dv", width=width) if rows else []
+    rows = [
+        (_mark(found), *_figures(found, "forward"), *_figures(found, "gradient"), at) for at, found in cases.items()
+    ]
+    headings = ("", "output", "beside", "gradients", "beside", "case")
+    return table_lines(headings, rows, right="output beside gradients", width=width) if rows else []
 
 
 def _mark(checks: dict[str, Check]) -> str:
@@ -131,11 +135,15 @@ def _mark(checks: dict[str, Check]) -> str:
     return _MARKS[next(it for it in ("failed", "skipped", "passed") if it in outcomes)]
 
 
-def _figure(check: Check | None) -> str | None:
-    if check is None or "error" not in check.figures:
-        return None
-    beside = check.figures.get("baseline")
-    return f"{check.figures['error']:.1e}" + (f" ({beside:.1e})" if beside is not None else "")
+def _figures(checks: dict[str, Check], name: str) -> tuple[str | None, str | None]:
+    """Return the farthest error of a kind, and the baseline's."""
+    found = [check.figures for at, check in checks.items() if at.partition(".")[0] == name]
+    return _farthest(found, "error"), _farthest(found, "baseline")
+
+
+def _farthest(figures: list[dict[str, float]], key: str) -> str | None:
+    values = [it[key] for it in figures if key in it]
+    return f"{max(values):.1e}" if values else None
 
 
 def failure_lines(checks: Iterable[Check]) -> list[str]:

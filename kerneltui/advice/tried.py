@@ -9,6 +9,9 @@ from kerneltui.advice.fixes import use_native
 from kerneltui.advice.situation import Situation
 from kerneltui.facts.proof import Ending, Preflight
 
+FAILED = "attention.preflight"
+"""The finding that a person may go past after a question: it was tried, and it failed."""
+
 _ENDS: dict[Ending, str] = {
     "ok": "gave wrong results or raised",
     "raised": "could not be loaded",
@@ -28,7 +31,7 @@ def failed_preflight(situation: Situation) -> list[Finding]:
         return []
     return [
         Finding(
-            id="attention.preflight",
+            id=FAILED,
             severity="block",
             title=f"{situation.attention.implementation} {_ENDS[made.ended]} when it was tried on this machine",
             why=" ".join(_why(made)) + " `kerneltui prove --again` tries it anew.",

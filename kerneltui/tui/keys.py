@@ -124,6 +124,7 @@ OPTIONS_STEP = (
 )
 CHECK = (
     Key("l", "launch", "Launch", "Start the run in a session of its own, as Enter does.", footer=False),
+    Key("p", "prove", "Prove", "Try the kernel and the trainer here, before the weights come; again: stop trying."),
     Key("e", "export", "Export", "Write the command, the YAML and a Python script for other hands."),
 )
 RUN = (

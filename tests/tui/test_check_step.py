@@ -15,11 +15,15 @@ from kerneltui import fetch
 from kerneltui.advice.situation import Situation
 from kerneltui.assess import assess
 from kerneltui.errors import KerneltuiError
+from kerneltui.facts.proof import Proof
 from kerneltui.fetch import Fetched, Part
+from kerneltui.prove.prove import OnProgress, OnProof, Proving
 from kerneltui.runs import launch
 from kerneltui.tui.app import KerneltuiApp
 from kerneltui.tui.screens.wizard import WizardScreen
+from kerneltui.tui.widgets.proof_note import ProofNote
 from tests.advice.situations import make_situation
+from tests.facts.test_proof import BAD, PREFLIGHT
 from tests.tui.watching import until, until_shown
 
 MODEL = Part(kind="model", name="Qwen/Qwen2.5-0.5B", revision="main", size=100)
@@ -36,7 +40,7 @@ def test_a_run_of_several_ranks_is_fetched_for_once_and_starts_offline(
         assert seen.wait(60)
         return Fetched(parts=tuple(parts))
 
-    def start(situation: Situation, *_: Any) -> None:
+    def start(situation: Situation, *_: Any, **__: Any) -> None:
         started.append(situation)
         raise KerneltuiError("No run starts in this test")
 
@@ -61,5 +65,84 @@ def test_a_run_of_several_ranks_is_fetched_for_once_and_starts_offline(
             seen.set()
             await until_shown(pilot, "No run starts in this test")
             assert started[0].plan.launch.environment["HF_HUB_OFFLINE"] == "1"
+
+    asyncio.run(play())
+
+
+def test_one_key_tries_the_plan_and_a_proof_that_failed_asks_before_the_launch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launched: list[dict[str, Any]] = []
+    seen = threading.Event()
+    bad = Proof(time="t", preflight=msgspec.structs.replace(PREFLIGHT, checks=(BAD,)), unmade={"rehearsal": "no data"})
+
+    def run(self: Proving, on_progress: OnProgress, on_proof: OnProof) -> Proof:
+        on_progress("preflight", "2 of 5: dense 65")
+        assert seen.wait(60)
+        on_proof(bad)
+        return bad
+
+    def start(*_: Any, **options: Any) -> None:
+        launched.append(options)
+        raise KerneltuiError("No run starts in this test")
+
+    monkeypatch.setattr(Proving, "run", run)
+    monkeypatch.setattr(launch, "launch", start)
+    monkeypatch.setattr(WizardScreen, "read_server", lambda *_: None)
+
+    async def play() -> None:
+        app = KerneltuiApp(Path(sys.executable), tmp_path)
+        async with app.run_test(size=(120, 40)) as pilot:
+            made = make_situation(given={"attn_implementation": "sdpa"})
+            screen = WizardScreen(made.plan)
+            await app.push_screen(screen)
+            await until(pilot, lambda: all(step.is_mounted for step in screen._steps))
+            await until(pilot, lambda: screen.query("#check-proof"))
+            assessment = msgspec.structs.replace(assess(made), findings=())
+            screen.set_state(server=made.server, situation=made, assessment=assessment, busy=None)
+            await pilot.pause()
+            await pilot.press("p")
+            await until_shown(pilot, "preflight: 2 of 5: dense 65")
+            await pilot.press("l")
+            await pilot.pause()
+            assert not launched  # it waits for what is being tried
+            seen.set()
+            await until_shown(pilot, "backward: it raised", "No rehearsal: no data")
+            await pilot.press("l")
+            await until_shown(pilot, "Launch all the same?")
+            assert not launched
+            await pilot.press("y")
+            await until_shown(pilot, "No run starts in this test")
+            assert launched == [{"forced": True, "proof": bad}]
+
+    asyncio.run(play())
+
+
+def test_another_plan_ends_the_proof_of_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cancelled = threading.Event()
+
+    def run(self: Proving, on_progress: OnProgress, on_proof: OnProof) -> Proof:
+        on_progress("preflight", "loading")
+        assert cancelled.wait(60)
+        raise KerneltuiError("The proof was ended")
+
+    monkeypatch.setattr(Proving, "run", run)
+    monkeypatch.setattr(Proving, "cancel", lambda self: cancelled.set())
+    monkeypatch.setattr(WizardScreen, "read_server", lambda *_: None)
+
+    async def play() -> None:
+        app = KerneltuiApp(Path(sys.executable), tmp_path)
+        async with app.run_test(size=(120, 40)) as pilot:
+            made = make_situation(given={"attn_implementation": "sdpa"})
+            screen = WizardScreen(made.plan)
+            await app.push_screen(screen)
+            await until(pilot, lambda: screen.query("#check-proof"))
+            screen.set_state(server=made.server, situation=made, assessment=assess(made), busy=None)
+            await pilot.pause()
+            await pilot.press("p")
+            await until_shown(pilot, "preflight: loading")
+            screen.set_state(plan=msgspec.structs.replace(made.plan, trainer="dpo"))
+            await until(pilot, cancelled.is_set)
+            assert not screen.query_one(ProofNote).busy
 
     asyncio.run(play())

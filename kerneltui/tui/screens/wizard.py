@@ -199,14 +199,19 @@ class WizardScreen(JudgingScreen):
         if isinstance(self.step, CheckStep):
             self.step.launch()
 
+    def action_prove(self) -> None:
+        """Try the plan, from the last step."""
+        if isinstance(self.step, CheckStep):
+            self.step.prove()
+
     def action_export(self) -> None:
         """Write the plan for other hands, from the last step."""
         if isinstance(self.step, CheckStep):
             self.step.export()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Launch and export belong to the last step."""
-        return action not in ("launch", "export") or isinstance(self.step, CheckStep)
+        """Launch, proof and export belong to the last step."""
+        return action not in ("launch", "prove", "export") or isinstance(self.step, CheckStep)
 
     # Showing
 

@@ -14,6 +14,7 @@ from textual.message import Message
 
 from kerneltui.advice.assessment import Assessment
 from kerneltui.advice.situation import Situation
+from kerneltui.advice.tried import FAILED
 from kerneltui.errors import KerneltuiError
 from kerneltui.plan.forms import as_shell, as_yaml
 from kerneltui.plan.script import as_python
@@ -22,8 +23,10 @@ from kerneltui.text import plain, plain_line
 from kerneltui.tui.keys import CHECK
 from kerneltui.tui.steps.step import Step, WizardState
 from kerneltui.tui.widgets.lines import Note
+from kerneltui.tui.widgets.proof_note import ProofNote
 
 if TYPE_CHECKING:
+    from kerneltui.facts.proof import Proof
     from kerneltui.fetch import Part
     from kerneltui.runs.directory import RunDirectory
 
@@ -34,7 +37,7 @@ class CheckStep(Step):
     NAME = "Check"
     ENTER = "Launch"
     KEYS = CHECK
-    PURPOSE = "What will really run, with file and command as they will be used. Enter or l starts it; e exports it."
+    PURPOSE = "What will really run, with file and command. p tries it here first; Enter or l starts it; e exports it."
 
     @dataclass
     class Fetching(Message):
@@ -67,6 +70,7 @@ class CheckStep(Step):
         """Lay out one page to scroll."""
         with VerticalScroll(id="check-page"):
             yield Note("", id="check-verdict")
+            yield ProofNote(id="check-proof")
             yield Note("", id="check-run")
             yield Note("", id="check-memory")
             yield Note("", id="check-command")
@@ -79,6 +83,7 @@ class CheckStep(Step):
     def show(self, state: WizardState) -> None:
         """Show the plan as it will be used."""
         self._state = state
+        self.query_one(ProofNote).follow(state.plan)
         self.query_one("#check-verdict", Note).update(_verdict(state))
         assessment = state.assessment
         lines = will_run_lines(assessment.will_run) if assessment else []
@@ -102,22 +107,53 @@ class CheckStep(Step):
             self.notify("Still finding out what this needs.", markup=False)
         elif state.server and self.session.recorded:
             self.notify("This is another machine's report: export the plan with e.", markup=False)
-        elif state.assessment.blocked:
-            titles = [it.title for it in state.assessment.findings if it.severity == "block"]
-            self.notify("\n".join(titles), title="✖ Something blocks: f applies a fix", severity="error", markup=False)
+        elif blocks := [it.title for it in state.assessment.findings if it.severity == "block" and it.id != FAILED]:
+            title = "✖ Something blocks: f applies a fix"
+            self.notify("\n".join(blocks), title=title, severity="error", markup=False)
+        elif self.query_one(ProofNote).busy:
+            self.notify("It is being tried: wait for that, or end it with p.", markup=False)
         elif not self._launching:
-            self._launching = True
-            self._launch(state.situation, state.assessment)
+            self._ask(state.situation, state.assessment)
+
+    def _ask(self, situation: Situation, assessment: Assessment) -> None:
+        """Launch, after a question where what was tried failed."""
+        from kerneltui.tui.widgets.confirm import Confirm
+
+        proof = self.query_one(ProofNote).proof_of(situation.plan)
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._launching = True
+                self._launch(situation, assessment, proof, forced=True)
+
+        if assessment.blocked or (proof is not None and proof.failed):
+            words = "What was tried of this plan failed on this machine. Its record will say that you insisted."
+            self.app.push_screen(Confirm("Launch all the same?", words, "Launch", grave=True), answered)
+            return
+        self._launching = True
+        self._launch(situation, assessment, proof, forced=False)
+
+    def prove(self) -> None:
+        """Try the plan behind the screen; while that goes on, end it."""
+        state, note = self._state, self.query_one(ProofNote)
+        if note.busy:
+            note.stop()
+        elif state is None or state.situation is None or state.busy:
+            self.notify("Still finding out what this needs.", markup=False)
+        elif state.situation.elsewhere:
+            self.notify("This is another machine's report: nothing of it can be tried here.", markup=False)
+        else:
+            note.start(state.situation, self.session)
 
     @work(thread=True, exclusive=True, group="launch", description="launching the run")
-    def _launch(self, situation: Situation, assessment: Assessment) -> None:
+    def _launch(self, situation: Situation, assessment: Assessment, proof: Proof | None, *, forced: bool) -> None:
         from kerneltui.fetch import for_all_ranks
         from kerneltui.runs.launch import launch
 
         try:
             if for_all_ranks(situation):
                 situation = self._fetched(situation)
-            run = launch(situation, assessment, self.session.runs, self.session.python)
+            run = launch(situation, assessment, self.session.runs, self.session.python, forced=forced, proof=proof)
         except KerneltuiError as error:
             self.post_message(self.Failed(error))
             return
