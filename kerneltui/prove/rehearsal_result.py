@@ -164,6 +164,9 @@ def pointed_field(situation: Situation, message: str) -> str | None:
     # In quotes, or as a flag.
     quoted = set(re.findall(r"(?:[`'\"]|--)([A-Za-z_]\w*)", message))
     named = [word for word in words if word in quoted or (word not in _COMMON and ("_" in word or word in given))]
+    # Or in plain words: "Label smoothing must be greater than 0.0".
+    told = message.lower().replace(" ", "_")
+    named += [name for name in values if name.count("_") == 1 and re.search(rf"(?<![a-z]){name}(?![a-z])", told)]
     return next((word for word in named if word in given), named[0] if named else None)
 
 

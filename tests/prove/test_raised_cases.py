@@ -78,7 +78,7 @@ CASES: dict[str, Case] = {
     "an adapter on the head": Case(
         {"use_peft": True, "lora_target_modules": ["lm_head"]}, "lm_head", blocked=False
     ),
-    "a loss without its smoothing": Case({"loss_type": ["exo_pair"]}, "label_smoothing", "label_smoothing",
+    "a loss without its smoothing": Case({"loss_type": ["exo_pair"]}, "Label smoothing", "label_smoothing",
         trainer="dpo", blocked=False),
     "a reference that moves and is kept": Case(
         {"sync_ref_model": True, "precompute_ref_log_probs": True}, "precompute_ref_log_probs", trainer="dpo",

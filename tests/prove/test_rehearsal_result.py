@@ -204,6 +204,8 @@ def test_a_field_is_one_of_the_plan_and_meant() -> None:
     assert pointed_field(plan, "set --packing or so") == "packing"
     assert pointed_field(plan, "the packing of things and the dtype of others") is None
     assert pointed_field(plan, "no such thing") is None
+    smooth = with_values(plan, label_smoothing=0.0)
+    assert pointed_field(smooth, "Label smoothing must be greater than 0.0") == "label_smoothing"
     assert pointed_field(plan, "'test'") == "dataset_test_split"
 
 
