@@ -30,9 +30,11 @@ def runs(words: tuple[str, ...], by: str | None, runs_dir: Path | None, as_json:
     """
     from kerneltui.paths import runs_directory
     from kerneltui.runs.find import runs_elsewhere
+    from kerneltui.runs.orphans import find_orphans
     from kerneltui.runs.select import SORTS, filter_views, sort_views
     from kerneltui.runs.view import view_runs
     from kerneltui.show import elsewhere_lines, run_lines
+    from kerneltui.show_runs import orphan_lines
 
     if by is not None and by not in SORTS:
         raise UsageError(
@@ -43,11 +45,11 @@ def runs(words: tuple[str, ...], by: str | None, runs_dir: Path | None, as_json:
     views = filter_views(every, " ".join(words))
     views = sort_views(views, by) if by else views
     if as_json:
-        print_json({"schema": 1, "runs": views, "elsewhere": elsewhere})
+        print_json({"schema": 1, "runs": views, "elsewhere": elsewhere, "orphans": find_orphans()})
     elif every and not views:
         print_lines([f"None of the {len(every)} runs in {directory} has all of: {' '.join(words)}"])
     else:
-        print_lines([*run_lines(views, directory), *elsewhere_lines(elsewhere)])
+        print_lines([*run_lines(views, directory), *orphan_lines(find_orphans()), *elsewhere_lines(elsewhere)])
 
 
 @click.command()
