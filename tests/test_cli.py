@@ -109,7 +109,7 @@ def test_the_report_of_a_server_can_be_read_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "keys"),
     [
-        (["runs", "--json"], 0, ["elsewhere", "runs"]),
+        (["runs", "--json"], 0, ["elsewhere", "orphans", "runs"]),
         (["kernels", "--json"], 0, ["endpoint", "error", "repositories"]),
         (["kernels", "kernels-community/relu", "--json"], 0, ["card", "commits", "revisions", "row"]),
         (["kernels", "kernels-community/nope", "--json"], 1, None),
