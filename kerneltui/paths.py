@@ -35,6 +35,11 @@ def hub_answers() -> Path:
     return cache_directory() / "hub"
 
 
+def benchmarks_directory() -> Path:
+    """Return the directory of the benchmarks that were made on this machine (XDG data home); it may not exist yet."""
+    return platformdirs.user_data_path("kerneltui") / "benchmarks"
+
+
 def check_run_name(name: str) -> str:
     """Return `name` if it can be the name of a run's directory; raises UsageError.
 

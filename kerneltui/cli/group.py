@@ -11,6 +11,7 @@ import click
 
 from kerneltui import __version__
 from kerneltui.cli import options
+from kerneltui.cli.bench import bench
 from kerneltui.cli.data import data
 from kerneltui.cli.fetch import fetch
 from kerneltui.cli.kernels import kernels
@@ -45,7 +46,7 @@ def app(context: click.Context, python: Path | None, server: Path | None, runs_d
 
 
 _VERBS = (
-    *(doctor, kernels, check, data, prove, fetch, launch, demo),
+    *(doctor, kernels, check, data, prove, bench, fetch, launch, demo),
     *(runs, watch, stop, checkpoint, resume, compare, tag, delete, export, report),
 )
 for _verb in _VERBS:

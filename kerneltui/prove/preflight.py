@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,12 @@ import msgspec
 
 from kerneltui.advice.situation import Situation
 from kerneltui.advice.subject import subject_of
-from kerneltui.errors import KerneltuiError, MissingPackageError, WorkerAnswerError, WorkerDiedError, WorkerTimeoutError
-from kerneltui.facts.proof import Check, Ending, Preflight, Speed, Subject
+from kerneltui.errors import KerneltuiError
+from kerneltui.facts.proof import Check, Preflight, Speed, Subject
 from kerneltui.facts.proofs import find_preflight, keep_preflight
 from kerneltui.interpreter import ProgressCallback, Worker
 from kerneltui.prove.card import no_room, trial_environment
+from kerneltui.prove.trial import watch
 from kerneltui.records import from_builtins
 from kerneltui.text import hide_secrets, now, plain, plain_line
 
@@ -29,10 +29,6 @@ ROOM = 4 << 30
 """Bytes of the card that a preflight takes at most: the context, the longest case in float64, and the measurement."""
 
 _BESIDE = ("sdpa", "eager")
-# Without these nothing can be tried; whatever else a kernel lacks is a result.
-_NEEDED = ("torch", "transformers")
-# Exceptions that say what went wrong with the device, not with the kernel.
-_BROKEN, _MEMORY = "BrokenDeviceError", "OutOfMemoryError"
 
 
 @dataclass(frozen=True)
@@ -105,7 +101,7 @@ class Preflighting:
             if self._cancelled.is_set():
                 worker.kill()
             ask = functools.partial(_try, worker, self.situation, subject, made, tell, self._limits)
-            ended, ending, tail = _watch(ask, worker)
+            ended, ending, tail = watch(ask, worker)
         for name in made.left:
             why = f"the process had ended at {made.at}"
             made.checks.append(Check(name="case", case=name, outcome="skipped", reason=why))
@@ -123,25 +119,6 @@ class Preflighting:
             load_seconds=made.load_seconds,
             loaded=made.loaded,
         )
-
-
-def _watch(run: Callable[[], None], worker: Worker) -> tuple[Ending, str | None, str | None]:
-    """Return how `run` ended, what more there is to say of that, and the end of the process's output."""
-    try:
-        run()
-    except WorkerDiedError as error:
-        crashed = error.ending.startswith("signal")
-        return ("crashed" if crashed else "exited"), error.ending, error.message or None
-    except WorkerTimeoutError:
-        return "hung", "it did not answer in time and was ended", worker.stderr_tail() or None
-    except MissingPackageError as error:
-        if error.package in _NEEDED:
-            raise
-        return "raised", plain_line(error.message), worker.stderr_tail() or None
-    except WorkerAnswerError as error:
-        kinds: dict[str, Ending] = {_BROKEN: "illegal_access", _MEMORY: "out_of_memory", "SystemExit": "exited"}
-        return kinds.get(error.type_name, "raised"), plain_line(error.message), worker.stderr_tail() or None
-    return "ok", None, None
 
 
 def _try(

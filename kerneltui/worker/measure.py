@@ -7,30 +7,18 @@ are those of a real run, with its optimizer; only what follows training (saving,
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
-from .full_rows import FullRows
-from .random_weights import use_random_weights
+from .random_training import train
 from .record import describe
 from .watermark import Watermark
 
-# What a measured run does otherwise than the plan: it ends after two steps (the optimizer's state exists from the
-# first on, so that the second step has the highest peak), and writes nothing.
+# The optimizer's state exists from the first step on, so that the second has the highest peak.
 _STEPS = 2
-_INSTEAD = {
-    "max_steps": _STEPS,
-    "eval_strategy": "no",
-    "save_strategy": "no",
-    "report_to": "none",
-    "logging_strategy": "no",
-    "push_to_hub": False,
-    "resume_from_checkpoint": None,
-}
 
 
 def main() -> None:
@@ -50,22 +38,8 @@ def main() -> None:
 
 
 def _measure(trainer: str, arguments: list[str], watermark: Watermark) -> None:
-    script = importlib.import_module(f"trl.scripts.{trainer}")
-    instead = [word for name, value in _INSTEAD.items() if value is not None for word in (f"--{name}", str(value))]
-    sys.argv = [str(script.__file__), *arguments, *instead]
-    parsed = script.make_parser().parse_args_and_config(fail_with_unknown_args=False)
-    script_args, training_args, model_args, dataset_args = parsed[:4]
-    training_args.resume_from_checkpoint = None
-    if hasattr(script_args, "reward_funcs"):
-        script_args.reward_funcs = [f"{__package__}.full_rows.reward"]
-    if hasattr(training_args, "max_completion_length"):
-        wished = {"min_new_tokens": training_args.max_completion_length}
-        training_args.generation_kwargs = {**(training_args.generation_kwargs or {}), **wished}
-    use_random_weights()
-    rows = FullRows(trainer, training_args, model_args, int(os.environ.get("KERNELTUI_PROMPT_TOKENS", "512")))
-    rows.serve()
-    watermark.install()
-    script.main(script_args, training_args, model_args, dataset_args)
+    prompt_tokens = int(os.environ.get("KERNELTUI_PROMPT_TOKENS", "512"))
+    train(trainer, arguments, {"max_steps": _STEPS}, watermark.install, prompt_tokens=prompt_tokens)
 
 
 def _write(out: Path, report: dict[str, Any]) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 
-def use_random_weights() -> None:
+def use_random_weights(layers: int | None = None) -> None:
     """From now on let every `from_pretrained` of a model read only the configuration and make its weights at random.
+
+    `layers` leaves the model only its first ones.
 
     transformers does so itself where it is given a state dictionary that lacks them: dtype, device map, quantization,
     attention and layer kernels are those of a real loading.
@@ -18,6 +20,8 @@ def use_random_weights() -> None:
     def from_pretrained(cls: Any, path: Any, /, *args: Any, config: Any = None, **kwargs: Any) -> Any:
         if config is None or isinstance(config, str):
             config = _configuration(cls, config or path, kwargs)
+        if layers is not None:
+            _shorten(config.get_text_config(), layers)
         logging.set_verbosity_error()  # a line for every weight that is missing
         model = load(cls, None, *args, config=config, state_dict={}, **kwargs)
         # The trainers load a reference model from where the first came from.
@@ -32,3 +36,10 @@ def _configuration(cls: Any, path: Any, kwargs: dict[str, Any]) -> Any:
 
     wanted = {name: kwargs[name] for name in ("revision", "trust_remote_code", "token") if kwargs.get(name) is not None}
     return (cls.config_class or AutoConfig).from_pretrained(path, **wanted)
+
+
+def _shorten(text: Any, layers: int) -> None:
+    """Leave a configuration only its first layers."""
+    text.num_hidden_layers = min(layers, text.num_hidden_layers)
+    if getattr(text, "layer_types", None):
+        text.layer_types = text.layer_types[: text.num_hidden_layers]

@@ -1,0 +1,1 @@
+"""The comparison: attention implementations side by side, in real training steps on this machine."""
