@@ -30,6 +30,11 @@ def cache_directory() -> Path:
     return platformdirs.user_cache_path("kerneltui")
 
 
+def config_directory() -> Path:
+    """Return the directory for what the person writes for kerneltui (XDG config home); it may not exist."""
+    return platformdirs.user_config_path("kerneltui")
+
+
 def hub_answers() -> Path:
     """Return the directory of the Hub's answers that are kept between calls; it may not exist yet."""
     return cache_directory() / "hub"

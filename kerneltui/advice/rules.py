@@ -16,6 +16,7 @@ from kerneltui.advice import (
     elsewhere,
     experimental,
     features,
+    issues,
     keys,
     launching,
     limits,
@@ -40,7 +41,7 @@ from kerneltui.advice.situation import Situation
 _SUBJECTS = (
     *(elsewhere, packages, numbering, device, dtype, names, source, variants, attention, features, tried, backward),
     *(trainer, adapters, experimental, data, rows, rewards, keys, secrets, packing, room),
-    *(configuration, construction, limits, losses, launching),
+    *(configuration, construction, limits, losses, launching, issues),
 )
 
 # Rules whose matter TRL may say itself when it builds its configuration: both name these words.
