@@ -14,6 +14,7 @@ from textual.containers import Horizontal
 from textual.content import Content
 
 from kerneltui.advice.finding import SIGNS, Finding
+from kerneltui.advice.show import fix_text
 from kerneltui.facts.copying import Copied
 from kerneltui.facts.mapping import ColumnMapping
 from kerneltui.plan.edit import edit_config, split_changes
@@ -170,7 +171,7 @@ class WizardScreen(JudgingScreen):
         values, gone = split_changes(fix.changes)
         values |= dict.fromkeys(fix.nulls)
         self.set_plan(self.state.plan, values, gone)
-        self.notify(plain_line(fix.label), title="Applied", markup=False)
+        self.notify(f"{plain_line(fix.label)}: {fix_text(fix)}", title="Applied", markup=False)
 
     def _copy_data(self, mapping: ColumnMapping) -> None:
         """Write a copy of the data, and let the plan read that."""
