@@ -52,6 +52,7 @@ _TAUGHT = {
     "completions/mean_length": "no jump towards the limit",
     "entropy": "moves to the teacher's",
 }
+_LOSS = {"loss": "falls towards 0"}
 _ANY = {
     "grad_norm": "steady, without growing spikes",
     "learning_rate": "follows its schedule",
@@ -84,16 +85,16 @@ ABOUT: dict[str, About] = {
     "grpo": About(does="tries answers and learns from their reward", needs=_REWARD_NEEDS, curves=_REWARDED),
     "rloo": About(does="as GRPO, each answer against the others", needs=_REWARD_NEEDS, curves=_REWARDED),
     "distillation": About(does="learns to answer as a larger model does", needs=_TEACHER_NEEDS, curves=_TAUGHT),
-    "gkd": About(does="as distillation, on its own and on given answers", needs=_TEACHER_NEEDS, curves=_TAUGHT),
+    "gkd": About(does="as distillation, on its own and on given answers", needs=_TEACHER_NEEDS, curves=_LOSS),
     "gold": About(
         does="as GKD, also from a teacher with another tokenizer",
         needs="a teacher (teacher_model_name_or_path); use_uld_loss where its tokenizer is another",
-        curves=_TAUGHT,
+        curves=_LOSS,
     ),
     "iw_opd": About(
         does="distillation that weighs the student's own tokens",
         needs="a teacher (teacher_model_name_or_path), or one on a vLLM server (use_teacher_server)",
-        curves=_TAUGHT,
+        curves=_LOSS,
     ),
     "server_distillation": About(
         does="distillation from a teacher on a server",

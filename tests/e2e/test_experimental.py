@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kerneltui import demo
+from kerneltui.advice.about_trainers import ABOUT
 from kerneltui.runs.directory import RunDirectory, read_lines
 from tests.e2e.test_launch import kerneltui, write_config
 
@@ -62,6 +63,8 @@ def _launch(tmp_path: Path, trainer: str) -> None:
     logged = [line for line in read_lines(run.metrics) if line["kind"] == "log" and "loss" in line["values"]]
     assert [line["step"] for line in logged] == [1, 2, 3]
     assert metric in logged[0]["values"], sorted(logged[0]["values"])
+    told = {name for line in logged for name in line["values"]}
+    assert set(ABOUT[trainer].curves) - {"kl"} <= told, sorted(told)
     assert (run.path / "output" / "model.safetensors").exists()
 
 
