@@ -60,6 +60,15 @@ def recommend_options(situation: Situation) -> Recommendation:
     return Recommendation(values=values, why=" ".join(dict.fromkeys(reasons.values())), reasons=reasons)
 
 
+def adapter_values(trainer: str) -> dict[str, Any]:
+    """Return what turns LoRA on: adapters on every linear layer, for a reward model with its task.
+
+    Without names peft takes the query and value projections alone; TRL's script does not set the task.
+    """
+    task = {"lora_task_type": "SEQ_CLS"} if trainer == "reward" else {}
+    return {"use_peft": True, "lora_target_modules": ["all-linear"], **task}
+
+
 def _open(situation: Situation, name: str) -> bool:
     """Whether the trainer has a field and the person has not set it."""
     return name in situation.settings.values and name not in situation.settings.given
@@ -119,12 +128,10 @@ def _lora(situation: Situation, size: Size) -> Recommendation | None:
         return None
     count, free = parameters(situation) or 0, (free_memory(situation) or 0) / GIB
     full = state_bytes(count, half=size.half, lora=False, reference=situation.plan.trainer in REFERENCE) / GIB
-    values: dict[str, Any] = {"use_peft": True, "lora_target_modules": ["all-linear"]}
+    values = adapter_values(situation.plan.trainer)
     rate = situation.settings.get("learning_rate")
     if isinstance(rate, float) and "learning_rate" not in situation.settings.given:
         values["learning_rate"] = float(f"{rate * 10:.2g}")
-    if situation.plan.trainer == "reward":
-        values["lora_task_type"] = "SEQ_CLS"
     why = f"Training all weights takes about {full:.0f} GiB, and {free:.0f} GiB are free: LoRA trains a small part."
     if size.spare is not None and size.needed is not None and size.spare < 0:
         needed = size.needed / GIB

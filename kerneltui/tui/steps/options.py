@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import DataTable, Input
 
-from kerneltui.advice.options import recommend_options
+from kerneltui.advice.options import adapter_values, recommend_options
 from kerneltui.advice.recommend import Recommendation
 from kerneltui.advice.situation import Situation
 from kerneltui.errors import KerneltuiError
@@ -138,7 +138,12 @@ class OptionsStep(Step):
             return
         if field.type == "bool":
             now = self._shown_value(field.name)
-            self.post_message(self.Chosen(values={field.name: not now}, onward=False))
+            values = {field.name: not now}
+            if field.name == "use_peft" and not now:  # with the layers that it goes on, where none are named
+                values = {
+                    k: v for k, v in adapter_values(self._trainer or "").items() if k not in self._values
+                } | values
+            self.post_message(self.Chosen(values=values, onward=False))
             return
         self._editing = field.name
         self._type(value_text(self._shown_value(field.name)), f"{field.name} takes {field.takes}")
