@@ -110,7 +110,7 @@ LIMITS = (
     Limit(
         "limits.exo_pair", ("dpo",),
         lambda get: "exo_pair" in _listed(get("loss_type")) and not get("label_smoothing"),
-        "The loss exo_pair needs label_smoothing above 0", "exo_pair",
+        "The loss exo_pair needs label_smoothing above 0", "'exo_pair' loss",
     ),
     Limit(
         "limits.divergence", ("dpo",),
