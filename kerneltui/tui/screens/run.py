@@ -23,6 +23,7 @@ from kerneltui.tui.keys import RUN, bindings
 from kerneltui.tui.pauses import set_aside
 from kerneltui.tui.resuming import ResumesRuns
 from kerneltui.tui.screens.base import BaseScreen
+from kerneltui.tui.terminal_title import TerminalTitle, title_of
 from kerneltui.tui.widgets.banner import Banner
 from kerneltui.tui.widgets.charts import Charts, Readings
 from kerneltui.tui.widgets.confirm import Confirm
@@ -92,6 +93,7 @@ class RunScreen(ResumesRuns):
         super().__init__()
         self.run_directory = run
         self._left = threading.Event()
+        self._terminal_title: TerminalTitle | None = None
 
     def compose(self) -> ComposeResult:
         """Lay out head, charts and GPUs over the log."""
@@ -115,11 +117,14 @@ class RunScreen(ResumesRuns):
 
     def on_mount(self) -> None:
         """Begin to read."""
+        self._terminal_title = TerminalTitle(self.app)
         self.read_run()
 
     def on_unmount(self) -> None:
-        """End reading at once, not at its next turn."""
+        """End reading at once, not at its next turn; the terminal has its own title again."""
         self._left.set()
+        if self._terminal_title is not None:
+            self._terminal_title.put_back()
 
     @work(thread=True, exclusive=True, group="live", description="reading the run")
     def read_run(self) -> None:
@@ -155,6 +160,8 @@ class RunScreen(ResumesRuns):
         self.set_timer(self.PAUSE, partial(setattr, self, "log_lines", message.log))
         if message.fresh_curves:
             self.set_timer(2 * self.PAUSE, partial(setattr, self, "curves", message.view))
+            if self._terminal_title is not None:
+                self._terminal_title.show(title_of(message.view))
         if was_active != message.view.active:
             self.refresh_bindings()
         self._make_room()
