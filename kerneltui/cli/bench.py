@@ -32,7 +32,7 @@ _WORDS = ".csv, .md or .svg"
 @click.option("--preset", help="guide, quick or kernels: what is compared where nothing else is said.")
 @click.option("--attention", help="Attention implementations: sdpa,eager,kernels-community/flash-attn2@v2")
 @click.option("--layer-kernels", help="Of none, liger and hub, those that are compared: none,liger")
-@click.option("--packing", type=click.Choice(["no", "yes", "both"]), default="no", help="sft: packed rows.")
+@click.option("--packed", type=click.Choice(["no", "yes", "both"]), default="no", help="sft: packed rows.")
 @click.option("--lengths", help="Lengths of a row in tokens: 512,1024,2048")
 @click.option("--steps", type=click.IntRange(min=2), help="Measured steps of each point.")
 @click.option("--warmup", type=click.IntRange(min=1), default=3, show_default=True, help="Steps before them.")
@@ -49,7 +49,7 @@ def bench(
     preset: str | None,
     attention: str | None,
     layer_kernels: str | None,
-    packing: str,
+    packed: str,
     lengths: str | None,
     steps: int | None,
     warmup: int,
@@ -78,7 +78,7 @@ def bench(
         preset=preset,
         attention=_words(attention),
         layer_kernels=_words(layer_kernels),
-        packing={"no": (False,), "yes": (True,), "both": (False, True)}[packing],
+        packing={"no": (False,), "yes": (True,), "both": (False, True)}[packed],
         lengths=_lengths(lengths),
         steps=steps,
         warmup=warmup,

@@ -171,7 +171,7 @@ class Nvml:
         values = Readings(self._nvml, device.unavailable)
         fields |= _read_changing(self._nvml, device.handle, values)
         memory = _read_memory(self._nvml, device.handle, values)
-        fields["ecc_errors"] = values.get("", lambda: count_errors(self._nvml, device.handle))
+        fields["ecc_errors"] = values.get("ecc_errors", lambda: count_errors(self._nvml, device.handle))
         fields["memory_used"] = _host_memory_used() if memory["memory_unified"] else memory["memory_used"]
         self._lost = self._lost or values.lost
         reasons = {name: reason for name, reason in values.unavailable.items() if fields.get(name, 0) is None}

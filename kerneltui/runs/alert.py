@@ -23,6 +23,9 @@ class Alert(Record):
 
 
 def alert_words(line: Mapping[str, Any]) -> str:
-    """Return a recorded alert as sentences: what, why it is thought so, what to do. Its parts may hold anything."""
-    parts = [str(line[part]) for part in ("text", "why", "next_step") if line.get(part)]
-    return " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts)
+    """Return a recorded alert as sentences: what, why it is thought so, what to do. Its parts may hold anything.
+
+    The last gets no full stop: it may be a command to copy.
+    """
+    *parts, last = [str(line[part]) for part in ("text", "why", "next_step") if line.get(part)] or [""]
+    return " ".join([*(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts), last])
