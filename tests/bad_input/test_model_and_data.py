@@ -48,10 +48,11 @@ def test_a_model_that_the_hub_does_not_have_blocks(
         1,
         "",
         blocked(
-            "✖ No model org/nothing on the Hub, or it is private\n"
-            "  Nor is it a folder here. Client error '401 Unauthorized' for url "
+            "✖ No model org/nothing on the Hub, or it is private (401)\n"
+            "  Nor is it a folder here. Without a login the Hub tells the two apart for nobody. "
+            "Client error '401 Unauthorized' for url "
             f"'{hub_of_asker.url}/org/nothing/resolve/main/config.json'\n"
-            "  Check the name; for a private model log in with `hf auth login`.\n"
+            "  Check the name; for a private model log in with `hf auth login`, then try again.\n"
             "  What depends on the model (its class, its heads, its dtype) was not checked.\n"
             "  source: transformers 5.22.2: AutoConfig.from_pretrained"
         ),
