@@ -21,7 +21,8 @@ from tests.bad_input.command import Command, plan, told
             "check",
             ["--runs_dir", "x"],
             "--runs_dir",
-            "It is an option of doctor, launch, demo, runs, watch, stop, checkpoint, report.",
+            "It is an option of doctor, launch, demo, runs, watch, stop, checkpoint, resume, compare, tag, delete, "
+            "report.",
         ),
         ("check", ["--force"], "--force", "It is an option of launch."),
         ("export", ["--pyton", "x"], "--pyton", "Did you mean --python?"),
