@@ -167,6 +167,7 @@ def with_attention(
         trusted=None,
         similar=None,
         cached=None,
+        rehearsal=None,
         memory=None,
         unknown={name: why for name, why in situation.unknown.items() if name not in ("local_kernel", "trust")},
     )

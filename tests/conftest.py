@@ -16,7 +16,7 @@ from tests.hub import LoopbackHub
 # and cache of the person who runs it.
 _HOME = tempfile.TemporaryDirectory(prefix="kerneltui-tests-")
 os.environ.update(HF_ENDPOINT="http://127.0.0.1:9", HF_HOME=_HOME.name, NO_PROXY="127.0.0.1,localhost")
-os.environ.update(XDG_STATE_HOME=f"{_HOME.name}/state", XDG_CACHE_HOME=f"{_HOME.name}/cache")
+os.environ.update({f"XDG_{_name}_HOME": f"{_HOME.name}/{_name.lower()}" for _name in ("STATE", "CACHE", "DATA")})
 for _name in (
     "HF_TOKEN",
     "HF_HUB_CACHE",

@@ -11,7 +11,7 @@ from kerneltui.facts.kernel_records import KernelBuild
 from kerneltui.facts.model import ModelFacts
 from kerneltui.facts.model_memory import ModelMemory
 from kerneltui.facts.packages import cite, read_version
-from kerneltui.facts.proof import Preflight
+from kerneltui.facts.proof import Preflight, Rehearsal
 from kerneltui.facts.server import Gpu, Server
 from kerneltui.plan.construction import Construction
 from kerneltui.plan.devices import chosen_gpus, count_devices
@@ -29,7 +29,8 @@ class Situation(Record):
     first; `trusted` tells whether the Hub names the kernel's owner a trusted publisher; `similar` is a kernel on the
     Hub whose name is near to one that it lacks; `cached` whether the cache here holds the kernel whole, looked at only
     for a run that does not ask the Hub. `preflight` is what came of trying the attention here, for just this kernel,
-    card and shapes; `construction` is what the trainer's own constructor said of the options.
+    card and shapes, `rehearsal` what came of trying the trainer with just this plan; `construction` is what the
+    trainer's own constructor said of the options.
     `data` is the data set as far as its first rows tell; where
     there is none, `data_at_fault` tells that its rows or its name are wrong, not the way to it. `elsewhere` tells
     that the server is another machine, known by its report: what this one cannot reach, that one may; `differing` has
@@ -55,6 +56,7 @@ class Situation(Record):
     construction: Construction | None = None
     cached: bool | None = None
     preflight: Preflight | None = None
+    rehearsal: Rehearsal | None = None
     elsewhere: bool = False
     differing: dict[str, tuple[str, str]] = {}
     memory: ModelMemory | None = None

@@ -1,4 +1,4 @@
-"""What was tried on this machine: a preflight of the plan's attention that was kept."""
+"""What was tried on this machine: a preflight of the plan's attention that was kept, a rehearsal of its trainer."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from kerneltui.advice.finding import Finding
 from kerneltui.advice.fixes import use_native
+from kerneltui.advice.rehearsed import REHEARSED, findings_of
 from kerneltui.advice.situation import Situation
 from kerneltui.facts.proof import Ending, Preflight
 
-FAILED = "attention.preflight"
-"""The finding that a person may go past after a question: it was tried, and it failed."""
+_PREFLIGHT = "attention.preflight"
 
 _ENDS: dict[Ending, str] = {
     "ok": "gave wrong results or raised",
@@ -24,6 +24,11 @@ _ENDS: dict[Ending, str] = {
 _NAMED = 4
 
 
+def was_tried(finding: Finding) -> bool:
+    """Return whether a finding tells what failed in a trial: a person may go past it after a question."""
+    return finding.id == _PREFLIGHT or finding.id.startswith(REHEARSED)
+
+
 def failed_preflight(situation: Situation) -> list[Finding]:
     """The attention failed where it was tried with this commit, card, driver, torch and these shapes."""
     made = situation.preflight
@@ -31,7 +36,7 @@ def failed_preflight(situation: Situation) -> list[Finding]:
         return []
     return [
         Finding(
-            id=FAILED,
+            id=_PREFLIGHT,
             severity="block",
             title=f"{situation.attention.implementation} {_ENDS[made.ended]} when it was tried on this machine",
             why=" ".join(_why(made)) + " `kerneltui prove --again` tries it anew.",
@@ -52,4 +57,9 @@ def _why(made: Preflight) -> list[str]:
     return [f"{reason}." for reason in list(reasons)[:_NAMED]]
 
 
-RULES: tuple[Callable[[Situation], list[Finding]], ...] = (failed_preflight,)
+def failed_rehearsal(situation: Situation) -> list[Finding]:
+    """The trainer failed where it was tried with this plan."""
+    return list(findings_of(situation, situation.rehearsal)) if situation.rehearsal else []
+
+
+RULES: tuple[Callable[[Situation], list[Finding]], ...] = (failed_preflight, failed_rehearsal)

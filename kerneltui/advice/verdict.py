@@ -92,6 +92,7 @@ def try_attention(
         alternatives=None,
         similar=None,
         preflight=None,
+        rehearsal=None,
     )
 
 

@@ -49,8 +49,8 @@ def prove(
 
 def tell_proof(situation: Situation, proof: Proof, *, err: bool = False) -> None:
     """Print a proof, and what mends what it found."""
+    from kerneltui.advice.rehearsed import findings_of
     from kerneltui.advice.show import fix_text
-    from kerneltui.prove.rehearsal_findings import findings_of
     from kerneltui.show_proof import proof_lines
 
     found = findings_of(situation, proof.rehearsal) if proof.rehearsal else ()

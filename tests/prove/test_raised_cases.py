@@ -14,10 +14,10 @@ import pytest
 
 from kerneltui import demo
 from kerneltui.advice.finding import is_blocked
+from kerneltui.advice.rehearsed import findings_of
 from kerneltui.advice.rules import judge
 from kerneltui.interpreter import Asker
 from kerneltui.prove.rehearsal import rehearse
-from kerneltui.prove.rehearsal_findings import findings_of
 from tests.prove.models import write_model
 from tests.prove.test_full_rehearsals import LIMIT, PYTHON, plan_on_the_cpu
 

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from kerneltui.advice.rehearsed import findings_of
 from kerneltui.advice.situation import Situation
 from kerneltui.facts.dataset import DatasetFacts
 from kerneltui.facts.prepared import Refusal
 from kerneltui.facts.proof import Rehearsal
-from kerneltui.prove.rehearsal_findings import findings_of
 from kerneltui.prove.rehearsal_result import Heard, frames, judged, pointed_field
 from kerneltui.runs.directory import RunDirectory
 from tests.prove.rehearsing import on_the_cpu, with_values

@@ -15,16 +15,17 @@ from kerneltui import fetch
 from kerneltui.advice.situation import Situation
 from kerneltui.assess import assess
 from kerneltui.errors import KerneltuiError
-from kerneltui.facts.proof import Proof
+from kerneltui.facts.proof import Proof, Raised
 from kerneltui.fetch import Fetched, Part
 from kerneltui.prove.prove import OnProgress, OnProof, Proving
 from kerneltui.runs import launch
 from kerneltui.tui.app import KerneltuiApp
 from kerneltui.tui.screens.wizard import WizardScreen
+from kerneltui.tui.session import Session
 from kerneltui.tui.widgets.proof_note import ProofNote
 from tests.advice.situations import make_situation
-from tests.facts.test_proof import BAD, PREFLIGHT
-from tests.tui.watching import until, until_shown
+from tests.facts.test_proof import BAD, PREFLIGHT, REHEARSAL
+from tests.tui.watching import shown, until, until_shown
 
 MODEL = Part(kind="model", name="Qwen/Qwen2.5-0.5B", revision="main", size=100)
 
@@ -87,6 +88,7 @@ def test_one_key_tries_the_plan_and_a_proof_that_failed_asks_before_the_launch(
         raise KerneltuiError("No run starts in this test")
 
     monkeypatch.setattr(Proving, "run", run)
+    monkeypatch.setattr(Session, "prepare", lambda self: None)
     monkeypatch.setattr(launch, "launch", start)
     monkeypatch.setattr(WizardScreen, "read_server", lambda *_: None)
 
@@ -144,5 +146,52 @@ def test_another_plan_ends_the_proof_of_the_one_before(tmp_path: Path, monkeypat
             screen.set_state(plan=msgspec.structs.replace(made.plan, trainer="dpo"))
             await until(pilot, cancelled.is_set)
             assert not screen.query_one(ProofNote).busy
+
+    asyncio.run(play())
+
+
+def test_what_a_rehearsal_found_is_among_the_findings_until_the_plan_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raised = Raised(type="ValueError", message="At most one of fp16 and bf16 can be True, but not both")
+    failed = Proof(time="t", rehearsal=msgspec.structs.replace(REHEARSAL, raised=raised))
+    launched: list[dict[str, Any]] = []
+
+    def start(*_: Any, **options: Any) -> None:
+        launched.append(options)
+        raise KerneltuiError("No run starts in this test")
+
+    monkeypatch.setattr(Proving, "run", lambda *_: failed)
+    monkeypatch.setattr(Session, "prepare", lambda self: None)
+    monkeypatch.setattr(launch, "launch", start)
+    monkeypatch.setattr(WizardScreen, "read_server", lambda *_: None)
+    monkeypatch.setattr(WizardScreen, "judge", lambda *_: None)
+    title = "The trainer raised in its rehearsal"
+
+    async def play() -> None:
+        app = KerneltuiApp(Path(sys.executable), tmp_path)
+        async with app.run_test(size=(120, 40)) as pilot:
+            made = make_situation(given={"attn_implementation": "sdpa", "fp16": True, "bf16": True})
+            screen = WizardScreen(made.plan)
+            await app.push_screen(screen)
+            await until(pilot, lambda: screen.query("#check-proof"))
+            assessment = msgspec.structs.replace(assess(made), findings=())
+            screen.set_state(server=made.server, situation=made, assessment=assessment, busy=None)
+            await pilot.pause()
+            await pilot.press("p")
+            await until_shown(pilot, title, "Something blocks")
+            screen.judge_tried(made.plan, made)  # as when its data comes later
+            await until_shown(pilot, title)
+            await pilot.press("l")
+            await until_shown(pilot, "Launch all the same?")
+            await pilot.press("n")
+            await until(pilot, lambda: app.screen is screen)
+            assert not launched
+            await pilot.press("f")
+            await until(pilot, lambda: screen.state.plan != made.plan)
+            assert "fp16" not in (screen.state.plan.config or "")
+            screen.post_message(WizardScreen.Assessed(screen.state.plan, made, assessment))
+            await until(pilot, lambda: screen.state.busy is None)
+            assert title not in shown(pilot)
 
     asyncio.run(play())

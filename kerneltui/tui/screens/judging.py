@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from textual import on, work
 from textual.message import Message
 
@@ -14,8 +15,9 @@ from kerneltui.advice.finding import Finding
 from kerneltui.advice.recommend import recommend_model_and_data
 from kerneltui.advice.recommendation import Recommendation
 from kerneltui.advice.situation import Situation
-from kerneltui.assess import assess, find_out
+from kerneltui.assess import assess, find_out, with_preflight
 from kerneltui.errors import KerneltuiError
+from kerneltui.facts.proof import Proof
 from kerneltui.facts.server import Server
 from kerneltui.plan.plan import Plan
 from kerneltui.tui.pauses import set_aside
@@ -59,6 +61,7 @@ class JudgingScreen(BaseScreen[None]):
         self.changed: frozenset[str] = frozenset()
         """The findings that the last change of the plan brought."""
         self._before: tuple[Finding, ...] = ()
+        self._tried: tuple[Plan, Proof] | None = None
 
     def show_state(self) -> None:
         """Show the state."""
@@ -72,6 +75,7 @@ class JudgingScreen(BaseScreen[None]):
         """Judge this plan from now on, when it is another."""
         if plan != self.state.plan:
             self._before = self.state.assessment.findings if self.state.assessment else ()
+            self._tried = None
             self.set_state(plan=plan, busy="asking TRL about the configuration")
             self.judge()
 
@@ -113,14 +117,30 @@ class JudgingScreen(BaseScreen[None]):
         except KerneltuiError as error:
             self.post_message(self.NotJudged(plan, error))
             return
-        situation, whole = session.known_data(situation)
-        self.post_message(self.Assessed(plan, situation, assess(situation), whole))
+        self._post_judged(plan, *session.known_data(situation))
 
     @work(thread=True, exclusive=True, group="data", description="reading the first rows of the data")
     def read_data(self, plan: Plan, situation: Situation) -> None:
         """Look at the data of a plan that was judged without it, and judge it with what is seen."""
-        situation = self.kerneltui.session.with_data(situation)
-        self.post_message(self.Assessed(plan, situation, assess(situation)))
+        self._post_judged(plan, self.kerneltui.session.with_data(situation), True)
+
+    def use_proof(self, plan: Plan, proof: Proof) -> None:
+        """Judge this plan with what came of trying it, as long as it stays as it is."""
+        situation, assessment = self.state.situation, self.state.assessment
+        if plan == self.state.plan and situation is not None and assessment is not None:
+            self._tried, self._before = (plan, proof), assessment.findings
+            self.judge_tried(plan, situation)
+
+    @work(thread=True, exclusive=True, group="tried", description="judging what was tried")
+    def judge_tried(self, plan: Plan, situation: Situation) -> None:
+        """Judge a plan with what came of trying it, and with what is known of its data by now."""
+        self._post_judged(plan, self.kerneltui.session.known_data(situation)[0], True)
+
+    def _post_judged(self, plan: Plan, situation: Situation, whole: bool) -> None:
+        if self._tried and self._tried[0] == plan:
+            rehearsal = self._tried[1].rehearsal
+            situation = msgspec.structs.replace(with_preflight(situation), rehearsal=rehearsal)
+        self.post_message(self.Assessed(plan, situation, assess(situation), whole))
 
     @on(ServerRead)
     def _server_read(self, message: ServerRead) -> None:

@@ -44,6 +44,7 @@ from kerneltui.tui.widgets.key_footer import KeyFooter
 from kerneltui.tui.widgets.lines import Note
 from kerneltui.tui.widgets.pane import ScrollPane, SwitchPane
 from kerneltui.tui.widgets.plan_card import plan_card, plan_line
+from kerneltui.tui.widgets.proof_note import ProofNote
 
 _START = "# Made by kerneltui; `trl {trainer} --config THIS_FILE` reads it.\nreport_to: none\n"
 # From this width on, in cells, the steps' names come with their numbers.
@@ -153,6 +154,11 @@ class WizardScreen(JudgingScreen):
         self.set_plan(plan, message.values, message.remove)
         if message.onward:
             self.go(self.at + 1)
+
+    @on(ProofNote.Made)
+    def _proved(self, message: ProofNote.Made) -> None:
+        if message.whole:
+            self.use_proof(message.plan, message.proof)
 
     def set_plan(self, plan: Plan, values: Mapping[str, Any], remove: tuple[str, ...] = ()) -> None:
         """Change the plan, and judge it when it is another."""

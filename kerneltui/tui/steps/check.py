@@ -14,7 +14,7 @@ from textual.message import Message
 
 from kerneltui.advice.assessment import Assessment
 from kerneltui.advice.situation import Situation
-from kerneltui.advice.tried import FAILED
+from kerneltui.advice.tried import was_tried
 from kerneltui.errors import KerneltuiError
 from kerneltui.plan.forms import as_shell, as_yaml
 from kerneltui.plan.script import as_python
@@ -107,7 +107,7 @@ class CheckStep(Step):
             self.notify("Still finding out what this needs.", markup=False)
         elif state.server and self.session.recorded:
             self.notify("This is another machine's report: export the plan with e.", markup=False)
-        elif blocks := [it.title for it in state.assessment.findings if it.severity == "block" and it.id != FAILED]:
+        elif blocks := [it.title for it in state.assessment.findings if it.severity == "block" and not was_tried(it)]:
             title = "✖ Something blocks: f applies a fix"
             self.notify("\n".join(blocks), title=title, severity="error", markup=False)
         elif self.query_one(ProofNote).busy:

@@ -10,6 +10,9 @@ from kerneltui.advice.situation import Situation
 from kerneltui.facts.proof import Check, Raised, Rehearsal
 from kerneltui.text import plain_line
 
+REHEARSED = "rehearsal."
+"""What the ids of these findings begin with."""
+
 # How a trainer that came to no good end is told.
 _TITLES = {
     "raised": "The trainer raised in its rehearsal",
@@ -40,7 +43,7 @@ def _ended(situation: Situation, made: Rehearsal) -> Finding:
     raised = made.raised
     title = f"{_TITLES[made.ended]}: {_first(raised, made.ending)}".removesuffix(": ")
     return Finding(
-        id=f"rehearsal.{made.ended}",
+        id=f"{REHEARSED}{made.ended}",
         severity="block",
         title=title if len(title) <= _LONGEST else f"{title[: _LONGEST - 1]}…",
         why="\n".join(_why(made)),
@@ -71,7 +74,7 @@ def _why(made: Rehearsal) -> Iterator[str]:
 
 def _failed(situation: Situation, made: Rehearsal, check: Check) -> Finding:
     return Finding(
-        id=f"rehearsal.{check.name}",
+        id=f"{REHEARSED}{check.name}",
         severity="block",
         title=_CHECKS.get(check.name, f"The rehearsal's check of {check.name} failed"),
         why=f"{check.reason}, on a small model of the same class with random weights ({made.model or 'no model'}).",
