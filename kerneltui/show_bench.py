@@ -10,6 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kerneltui.bench.here import Beside
 from kerneltui.bench.records import Benchmark, Comparison, Contender, Measured, Point
 from kerneltui.bench.summary import Cell, Summary
 from kerneltui.text import plain_line
@@ -171,6 +172,18 @@ def to_svg(benchmark: Benchmark, summary: Summary, *, width: int = 110) -> str:
     console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     console.print(picture(benchmark, summary))
     return console.export_svg(title="kerneltui bench")
+
+
+def beside_line(beside: Beside) -> str:
+    """Return what was measured here of an attention, beside sdpa, in one line."""
+    cell, reference = beside.cell, beside.reference
+    plan, model = beside.benchmark.comparison.plan, beside.benchmark.model
+    where = f"at {cell.length} tokens, in {plan.trainer} of {model}"
+    if beside.share is None:
+        return plain_line(f"Measured here: {cell.reason} {where}")
+    if cell.contender == reference.contender:
+        return plain_line(f"Measured here: {_number(cell.median or 0)} ms a step {where}")
+    return plain_line(f"Measured here: {beside.share:.2f}× the step time of {reference.contender.label} {where}")
 
 
 def describe(comparison: Comparison, measured: Mapping[Point, Measured]) -> str:

@@ -103,8 +103,13 @@ def compare(wanted: Wanted, plan: Plan, server: Server, card: Gpu | None, kernel
         model=model,
         device=(card.name or "GPU") if card else "the CPU",
         driver=server.driver if card else None,
-        packages={name: server.packages[name].version for name in _PACKAGES if name in server.packages},
+        packages=packages_of(server),
     )
+
+
+def packages_of(server: Server) -> dict[str, str]:
+    """Return the versions of the packages that a step's time depends on."""
+    return {name: server.packages[name].version for name in _PACKAGES if name in server.packages}
 
 
 def _complete(plan: Plan, preset: Preset, card: Gpu | None) -> tuple[Plan, str]:

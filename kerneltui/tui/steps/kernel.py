@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 from textual import on, work
@@ -25,6 +25,9 @@ from kerneltui.tui.steps.step import Step, WizardState
 from kerneltui.tui.widgets.lines import Note
 from kerneltui.tui.widgets.tables import show_rows
 from kerneltui.tui.widgets.verdicts import verdict_words
+
+if TYPE_CHECKING:
+    from kerneltui.bench.here import Made
 
 _HEADINGS = {"verdict": 0, "implementation": 0, "loads": 100, "why": 0}
 
@@ -57,12 +60,19 @@ class KernelStep(Step):
     class JudgedAll(Message):
         """Every implementation was judged."""
 
+    @dataclass
+    class Measured(Message):
+        """The benchmarks that were made here."""
+
+        made: tuple[Made, ...]
+
     def __init__(self) -> None:
         super().__init__(id="step-kernel")
         self._basis: tuple[Any, ...] | None = None
         self._names: list[str] = []
         self._judged: dict[str, tuple[Situation, Verdict]] = {}
         self._recommended: Recommendation | None = None
+        self._made: tuple[Made, ...] = ()
         self._moved = False
 
     def compose(self) -> ComposeResult:
@@ -72,8 +82,21 @@ class KernelStep(Step):
         yield Note("", id="kernel-why", classes="why")
 
     def open(self) -> None:
-        """Focus the table."""
+        """Focus the table, and read what was measured here."""
         self.query_one("#kernels").focus()
+        self.read_made()
+
+    @work(thread=True, exclusive=True, group="measured", description="reading the benchmarks")
+    def read_made(self) -> None:
+        """Read the benchmarks that were made here."""
+        from kerneltui.bench.here import made_here
+
+        self.post_message(self.Measured(made_here()))
+
+    @on(Measured)
+    def _measured(self, message: Measured) -> None:
+        self._made = message.made
+        self._explain()
 
     def show(self, state: WizardState) -> None:
         """Show the candidates; judge them anew when what they depend on has changed."""
@@ -164,7 +187,19 @@ class KernelStep(Step):
                 lines.append(f"Recommended: {self._recommended.why}")
             elif name in self._judged:
                 lines.append(self._judged[name][1].reason)
+            lines += self._beside(name)
         self.query_one("#kernel-why", Note).update(Content("\n".join(lines)))
+
+    def _beside(self, name: str) -> list[str]:
+        """Return what was measured of an implementation here, where anything was."""
+        if not self._made or name not in self._judged:
+            return []
+        from kerneltui.bench.here import beside_sdpa
+        from kerneltui.show_bench import beside_line
+
+        situation = self._judged[name][0]
+        found = beside_sdpa(self._made, situation, situation.attention)
+        return [beside_line(found)] if found else []
 
     def _is_recommended(self, name: str) -> bool:
         return self._recommended is not None and self._recommended.values.get("attn_implementation") == name
