@@ -20,6 +20,7 @@ from kerneltui.fetch import Fetched, Part
 from kerneltui.prove.prove import OnProgress, OnProof, Proving
 from kerneltui.runs import launch
 from kerneltui.tui.app import KerneltuiApp
+from kerneltui.tui.screens.home import HomeScreen
 from kerneltui.tui.screens.wizard import WizardScreen
 from kerneltui.tui.session import Session
 from kerneltui.tui.widgets.proof_note import ProofNote
@@ -28,6 +29,12 @@ from tests.facts.test_proof import BAD, PREFLIGHT, REHEARSAL
 from tests.tui.watching import shown, until, until_shown
 
 MODEL = Part(kind="model", name="Qwen/Qwen2.5-0.5B", revision="main", size=100)
+
+
+@pytest.fixture(autouse=True)
+def _home_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let home, which is behind, not read the server: leaving the app waits for that."""
+    monkeypatch.setattr(HomeScreen, "_start_reading", lambda _: None)
 
 
 def test_a_run_of_several_ranks_is_fetched_for_once_and_starts_offline(

@@ -14,6 +14,7 @@ from kerneltui.advice.verdict import Verdict
 from kerneltui.bench.compare import packages_of
 from kerneltui.bench.store import store_of
 from kerneltui.tui.app import KerneltuiApp
+from kerneltui.tui.screens.home import HomeScreen
 from kerneltui.tui.screens.wizard import WizardScreen
 from kerneltui.tui.steps.kernel import KernelStep
 from tests.advice.situations import COMMUNITY, make_situation
@@ -25,6 +26,12 @@ VERDICTS = {
     f"{COMMUNITY}/vllm-flash-attn3": Verdict(kind="care", reason="its backward was seen to fail for some models"),
     f"{COMMUNITY}/flash-attn4": Verdict(kind="refused", reason="it needs nvidia-cutlass-dsl, which is not installed"),
 }
+
+
+@pytest.fixture(autouse=True)
+def _home_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let home, which is behind, not read the server: leaving the app waits for that."""
+    monkeypatch.setattr(HomeScreen, "_start_reading", lambda _: None)
 
 
 def test_a_verdict_is_a_sign_and_a_word_at_80_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
