@@ -100,7 +100,9 @@ async def test_the_wizard(tmp_path: Path, size: tuple[int, int], monkeypatch: py
             screen.go(number)
             await pilot.pause()
             if isinstance(screen.step, KernelStep):
-                for name in screen.step._names:
+                names = ["sdpa", f"{KERNEL}@v2"]
+                screen.step.post_message(KernelStep.Found(screen.step._basis or (), names))
+                for name in names:
                     verdict = Verdict(kind="care", reason=f"{NAME} {name}")
                     screen.step.post_message(KernelStep.Judged(name, found, verdict))
                 screen.step.post_message(KernelStep.JudgedAll())

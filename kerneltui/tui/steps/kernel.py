@@ -139,6 +139,8 @@ class KernelStep(Step):
 
     @on(JudgedAll)
     def _all_judged(self) -> None:
+        if not self._judged:  # all of another plan, and this one has begun anew
+            return
         verdicts = {name: self._judged[name][1] for name in self._names if name in self._judged}
         first = next(iter(self._judged.values()))[0]
         self._recommended = recommend_attention(first, verdicts)
