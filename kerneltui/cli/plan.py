@@ -44,7 +44,7 @@ def check(
 @click.command(context_settings=options.PASS_ON)
 @options.trainer
 @options.arguments
-@click.option("--as", "form", default="shell", show_default=True, help="shell, yaml or python.")
+@click.option("--as", "form", default="shell", show_default=True, help="shell, yaml, python or slurm.")
 @options.python
 @options.server
 @options.gpus
@@ -52,7 +52,7 @@ def export(
     trainer: str, arguments: tuple[str, ...], form: str, python: Path | None, server: Path | None, gpus: str | None
 ) -> None:
     """Print the same training for other hands; what would block it is said on standard error."""
-    from kerneltui.plan.forms import FORMS, as_python, as_shell, as_yaml
+    from kerneltui.plan.forms import FORMS, as_python, as_shell, as_slurm, as_yaml
     from kerneltui.plan.settings import read_settings
 
     if form not in FORMS:
@@ -63,8 +63,8 @@ def export(
         if form == "shell":
             text = as_shell(plan)
         else:
-            settings = read_settings(plan, asker)
-            text = as_yaml(plan, settings) if form == "yaml" else as_python(plan, settings)
+            writers = {"yaml": as_yaml, "python": as_python, "slurm": as_slurm}
+            text = writers[form](plan, read_settings(plan, asker))
         click.echo(text, nl=False)
         _tell_blocks(plan, asker, python, server)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from kerneltui.plan.plan import Plan, parse_config
@@ -12,8 +13,10 @@ __all__ = [
     *(
         "commented",
         "configuration",
+        "configuration_file",
         "environment",
         "is_secret",
+        "secret_flags",
         "secrets_comment",
         "unknown_comment",
         "without_secrets",
@@ -33,6 +36,23 @@ def environment(plan: Plan) -> dict[str, str]:
 def configuration(plan: Plan) -> dict[str, Any]:
     """Return the mapping that the plan's configuration holds, empty without one."""
     return parse_config(plan.config, plan.config_path or "the configuration") if plan.config is not None else {}
+
+
+def configuration_file(plan: Plan) -> tuple[str | None, list[str]]:
+    """Return the path of the configuration for a command in the plan's directory, and the comment it needs there.
+
+    A configuration that is in no file gets a name, and the comment says to save it first.
+    """
+    path = plan.config_path
+    if plan.config is not None and path is None:
+        return "config.yaml", [f"Save the configuration (--as yaml) as config.yaml in {plan.cwd} first."]
+    return (str(Path(path).expanduser()) if path and path.startswith("~") else path), []
+
+
+def secret_flags(flags: Iterable[str]) -> list[str]:
+    """Return the names of the flags that hold a secret, as they are written."""
+    names = [flag.partition("=")[0] for flag in flags if flag.startswith("--")]
+    return [name for name in names if is_secret(name)]
 
 
 def secrets_comment(names: Sequence[str]) -> list[str]:

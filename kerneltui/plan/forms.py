@@ -1,4 +1,4 @@
-"""A plan in other forms: the `trl` command, its configuration file, a Python script.
+"""A plan in other forms: the `trl` command, its configuration file, a Python script, a batch script for Slurm.
 
 What a form cannot carry is said in a comment at its top. A form that is made anew holds no tokens and keys.
 """
@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -16,7 +14,9 @@ import yaml
 from kerneltui.plan.form_parts import (
     commented,
     configuration,
+    configuration_file,
     environment,
+    secret_flags,
     secrets_comment,
     unknown_comment,
     without_secrets,
@@ -25,10 +25,11 @@ from kerneltui.plan.plan import Plan
 from kerneltui.plan.script import COMMANDS, as_python
 from kerneltui.plan.secrets import is_secret, leave_out, secret_names
 from kerneltui.plan.settings import Settings
+from kerneltui.plan.slurm import as_slurm
 
-__all__ = ["FORMS", "as_python", "as_shell", "as_yaml"]
+__all__ = ["FORMS", "as_python", "as_shell", "as_slurm", "as_yaml"]
 
-FORMS = ("shell", "yaml", "python")
+FORMS = ("shell", "yaml", "python", "slurm")
 
 
 def as_shell(plan: Plan) -> str:
@@ -36,14 +37,9 @@ def as_shell(plan: Plan) -> str:
 
     Where the `trl` command has no such trainer it is kerneltui that starts it.
     """
-    comments, config = [], plan.config_path
-    if plan.config is not None and config is None:
-        config = "config.yaml"
-        comments.append(f"Save the configuration (--as yaml) as {config} in {plan.cwd} first.")
-    elif config and config.startswith("~"):
-        config = str(Path(config).expanduser())
+    config, comments = configuration_file(plan)
     variables = environment(plan)
-    secrets = [name for name in (*_names(plan.flags), *variables) if is_secret(name)]
+    secrets = [*secret_flags(plan.flags), *filter(is_secret, variables)]
     words = [f"{name}={shlex.quote(value)}" for name, value in variables.items() if name not in secrets]
     flags = without_secrets(plan.flags)
     program = ["trl"] if plan.trainer in COMMANDS else ["kerneltui", "launch"]
@@ -74,10 +70,6 @@ def as_yaml(plan: Plan, settings: Settings) -> str:
     if variables:
         content = {"env": leave_out(variables), **content}
     return commented(comments, yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=math.inf))
-
-
-def _names(flags: Iterable[str]) -> list[str]:
-    return [flag.partition("=")[0] for flag in flags if flag.startswith("--")]
 
 
 def _accelerate(plan: Plan, settings: Settings) -> dict[str, Any]:

@@ -64,8 +64,11 @@ def test_what_a_run_writes_and_says_holds_no_secret(
     assert "NCCL_DEBUG" in "".join(written)
 
 
-@pytest.mark.parametrize("arguments", [["check"], ["check", "--json"], ["export"], ["export", "--as", "yaml"],
-                                       ["export", "--as", "python"]], ids=" ".join)  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [["check"], ["check", "--json"], ["export"], *(["export", "--as", form] for form in ("yaml", "python", "slurm"))],
+    ids=" ".join,
+)
 def test_what_is_said_of_a_plan_holds_no_secret_and_no_mark_of_one(
     kerneltui: Command, planted: list[str], arguments: list[str]
 ) -> None:

@@ -117,7 +117,10 @@ USAGE = [
     ),
     (["watch", "gone"], "No run 'gone' in {folder}/kerneltui-runs", "`kerneltui runs` lists them.", RUNS_HINT),
     (["checkpoint", "../x"], "No run '../x' in {folder}/kerneltui-runs", "`kerneltui runs` lists them.", RUNS_HINT),
-    (["export", "sft", "--as", "slurm"], "No form 'slurm'", "There are shell, yaml, python.", "Choose one with --as."),
+    (
+        ["export", "sft", "--as", "pbs"],
+        "No form 'pbs'", "There are shell, yaml, python, slurm.", "Choose one with --as.",
+    ),
     (
         ["kernels", "flash-attn2"],
         "'flash-attn2' cannot be a kernel repository", "The owner is missing.",
