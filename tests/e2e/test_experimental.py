@@ -68,6 +68,7 @@ def _launch(tmp_path: Path, trainer: str) -> None:
     assert (run.path / "output" / "model.safetensors").exists()
 
 
+@pytest.mark.full
 def test_orpo_from_the_command_line(tmp_path: Path) -> None:
     _launch(tmp_path, "orpo")
 

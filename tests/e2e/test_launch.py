@@ -51,10 +51,10 @@ def write_config(path: Path, trainer: str = "sft", **changes: Any) -> Path:
     ("trainer", "asked", "used", "revision", "changes"),
     [
         ("sft", f"{KERNEL}@v2", f"{KERNEL}@v2", "v2", {}),
-        ("sft", "flash_attention_2", KERNEL, "v4", {}),
+        pytest.param("sft", "flash_attention_2", KERNEL, "v4", {}, marks=pytest.mark.full),
         ("sft", f"{KERNEL}@v2", f"{KERNEL}@v2", "v2", {"packing": True}),
         ("dpo", f"{KERNEL}@v2", f"{KERNEL}@v2", "v2", {}),
-        ("sft", "sdpa", "sdpa", None, {}),
+        pytest.param("sft", "sdpa", "sdpa", None, {}, marks=pytest.mark.full),
     ],
     ids=["revision", "flash_attention_2", "packing", "dpo", "sdpa"],
 )

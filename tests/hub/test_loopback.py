@@ -71,6 +71,7 @@ print(json.dumps(said))
     assert said["gated"] == "GatedRepoError"
 
 
+@pytest.mark.full
 def test_transformers_trains_a_served_model_on_the_served_kernel(hub: LoopbackHub) -> None:
     source = """
 import torch

@@ -142,6 +142,7 @@ LAUNCHES = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("default", [None, {"distributed_type": "MULTI_GPU", "num_processes": 3}])
 def test_as_many_processes_as_accelerate_launch_starts(tmp_path: Path, default: dict[str, Any] | None) -> None:
     if default:
