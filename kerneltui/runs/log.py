@@ -20,7 +20,7 @@ _ENOUGH = 100
 _LINES = 5000
 _LONGEST = 2000
 _CHARACTERS = 2_000_000
-_LINE_BYTES = 1 << 16
+LINE_BYTES = 1 << 16
 # Cursor up, with which progress bars are drawn below one another; and how many lines it reaches at most.
 _UP = re.compile(rb"\x1b\[(\d*)A")
 REWRITABLE = 20
@@ -134,7 +134,9 @@ class LogTail:
 
 def to_line(data: bytes) -> str:
     """Return a line of a log as characters that a terminal only draws, in its last state, at a sane length."""
-    text = data[-_LINE_BYTES:] if b"\r" in data[-_LINE_BYTES:-1] else data[:_LINE_BYTES]
+    if data.isascii() and len(data) <= _LONGEST and (simple := data.decode()).isprintable():
+        return simple.rstrip()
+    text = data[-LINE_BYTES:] if b"\r" in data[-LINE_BYTES:-1] else data[:LINE_BYTES]
     state = text.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
     line = sure_width(plain(state)).expandtabs(_TAB).rstrip()
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
@@ -142,7 +144,7 @@ def to_line(data: bytes) -> str:
 
 def _newest(rest: bytes) -> bytes:
     """Return the end of a line that has no end yet, without the states of it that are no longer seen."""
-    if len(rest) <= _LINE_BYTES:
+    if len(rest) <= LINE_BYTES:
         return rest
     state = rest.rstrip(b"\r").rpartition(b"\r")[2]
-    return state[:_LINE_BYTES]
+    return state[:LINE_BYTES]

@@ -135,6 +135,11 @@ RUN = (
     Key("s", "stop", "Stop", "Stop at the next step, with a checkpoint and the final model saved."),
     Key("K", "kill", "Stop now", "End it at once, without a checkpoint (asks first).", footer=False),
     Key("r", "resume", "Resume", "Go on from the newest good checkpoint, as the next attempt (asks first)."),
+    Key("slash", "search", "Search", "Search the log by a regular expression, from its end upwards.", shown_as="/"),
+    Key("n", "again(False)", "Next match", "Go to the next line below that matches.", footer=False),
+    Key("N", "again(True)", "Match before", "Go to the next line above that matches.", footer=False),
+    Key("e", "signs(False)", "Next error", "Go to the next error or warning below in the log.", footer=False),
+    Key("E", "signs(True)", "Error before", "Go to the next error or warning above in the log.", footer=False),
     Key("f", "follow", "Follow", "Follow the end of the log, or stop following.", footer=False),
     Key("l,escape,q", "leave", "Leave", "Leave this pane; the run goes on.", shown_as="l"),
 )

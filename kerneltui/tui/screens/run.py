@@ -19,6 +19,7 @@ from textual.worker import get_current_worker
 from kerneltui.advice.about_trainers import good_curves
 from kerneltui.errors import KerneltuiError
 from kerneltui.text import duration
+from kerneltui.tui.expressions import ask_expression
 from kerneltui.tui.keys import RUN, bindings
 from kerneltui.tui.pauses import set_aside
 from kerneltui.tui.resuming import ResumesRuns
@@ -188,6 +189,23 @@ class RunScreen(ResumesRuns):
     def action_follow(self) -> None:
         """Follow the end of the log, or stop following."""
         self.query_one(LogPane).action_follow()
+
+    def action_search(self) -> None:
+        """Ask what to look for in the log."""
+        log = self.query_one(LogPane)
+        words = "A regular expression; a word is one too. n goes to the next match below, N above; f follows again."
+        ask_expression(
+            self, "Search the log", words, log.searched, lambda pattern: log.search(pattern) if pattern else None
+        )
+
+    def action_again(self, up: bool) -> None:
+        """Go to the next match, asking first what to look for where nothing was."""
+        if not self.query_one(LogPane).search_again(up=up):
+            self.action_search()
+
+    def action_signs(self, up: bool) -> None:
+        """Go to the next error or warning of the log."""
+        self.query_one(LogPane).step_signs(up=up)
 
     def action_checkpoint(self) -> None:
         """Ask for a checkpoint."""
