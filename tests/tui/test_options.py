@@ -38,6 +38,7 @@ async def test_lora_is_turned_on_with_its_layers_and_idle_fields_say_so(
         screen.set_state(server=found.server, situation=found, assessment=assess(found), busy=None)
         await until_shown(pilot, "no effect: LoRA is off", "an unknown field", "Does something new")
         table: DataTable[Any] = screen.query_one("#options", DataTable)
+        assert table.cursor_row == 0
         table.move_cursor(row=table.get_row_index("use_peft"))
         await pilot.press("space")
         await until(pilot, lambda: "use_peft: true" in (screen.state.plan.config or ""))

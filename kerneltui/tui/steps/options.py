@@ -213,7 +213,9 @@ class OptionsStep(Step):
         rows: dict[str, tuple[str | Text | None, ...]] = {}
         for field in find_fields(fields, found) if found else ():
             rows[field.name] = self._row(field.name, field.name, field.help.split(". ")[0])
-        shown = (*groups(self._trainer, fields), other_fields(self._trainer, fields)) if self._trainer else ()
+        # Before TRL has told its fields no heading may stand there: the cursor would stay on it.
+        trainer = self._trainer if fields else None
+        shown = (*groups(trainer, fields), other_fields(trainer, fields)) if trainer else ()
         for group in () if found else shown:
             rows[f" {group.title}"] = ("", Text(group.title, style="bold"), "", Text(group.help, style="dim"))
             for entry in group.entries:
