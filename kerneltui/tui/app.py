@@ -8,6 +8,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 # Actions that a step of the wizard answers itself.
 _OF_A_STEP = {key.action for keys in (SERVER_STEP, MODEL_STEP, REVISION_STEP, OPTIONS_STEP) for key in keys}
+
+# Seconds that a signal leaves the app to give the terminal back.
+_PATIENCE = 3.0
 
 
 class KerneltuiApp(App[str]):
@@ -98,7 +102,13 @@ class KerneltuiApp(App[str]):
             self.push_screen(RunScreen(self._watch), self.exit)
 
     def _end(self, number: int) -> None:
-        """Leave the screen as a signal asks for, with the exit code that a shell gives it; runs go on."""
+        """Leave the screen as a signal asks for, with the exit code that a shell gives it; runs go on.
+
+        A terminal that is gone takes nothing any more, and Textual would wait for ever to write its last words there.
+        """
+        last = threading.Timer(_PATIENCE, os._exit, (128 + number,))
+        last.daemon = True
+        last.start()
         self.exit(return_code=128 + number)
 
     def on_unmount(self) -> None:
