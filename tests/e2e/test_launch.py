@@ -50,7 +50,7 @@ def write_config(path: Path, trainer: str = "sft", **changes: Any) -> Path:
 @pytest.mark.parametrize(
     ("trainer", "asked", "used", "revision", "changes"),
     [
-        ("sft", f"{KERNEL}@v2", f"{KERNEL}@v2", "v2", {}),
+        pytest.param("sft", f"{KERNEL}@v2", f"{KERNEL}@v2", "v2", {}, marks=pytest.mark.full),
         pytest.param("sft", "flash_attention_2", KERNEL, "v4", {}, marks=pytest.mark.full),
         ("sft", f"{KERNEL}@v2", f"{KERNEL}@v2", "v2", {"packing": True}),
         ("dpo", f"{KERNEL}@v2", f"{KERNEL}@v2", "v2", {}),

@@ -132,6 +132,7 @@ async def test_a_yaml_that_blocks_is_mended_by_one_key_and_launched(app: Kernelt
         assert (run.attempt(1) / "config.yaml").read_text() == f"{plan.config}use_cpu: true\n"
 
 
+@pytest.mark.full
 async def test_a_run_is_found_again_by_another_app(app: KerneltuiApp, tmp_path: Path) -> None:
     config = tmp_path / "long.yaml"
     config.write_text(demo.config_text(output_dir=None, gpu=False, steps=100000).replace(demo.ATTENTION, "sdpa"))
