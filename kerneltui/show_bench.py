@@ -63,6 +63,8 @@ def notes(benchmark: Benchmark, summary: Summary) -> Iterator[str]:
         everywhere = len(lowered) == sum(cell.median is not None for cell in summary.cells)
         where = "everywhere" if everywhere else ", ".join(f"{it.contender.label} at {it.length}" for it in lowered)
         yield plain_line(f"Clocks were lowered ({', '.join(reasons)}): {where}")
+    for build in sorted({build for cell in summary.cells for build in cell.builds}):
+        yield plain_line(f"Loaded: {build}")
     ready = {cell.contender.attention: cell.ready for cell in reversed(summary.cells) if cell.ready is not None}
     for name, seconds in ready.items():
         yield plain_line(f"Loading {name} took {seconds:.2f} s the first time.")
@@ -147,6 +149,7 @@ def _fields(cell: Cell | None) -> dict[str, object]:
         "utilization": it.utilization,
         "ready_seconds": it.ready,
         "loss": it.loss,
+        "builds": " ".join(map(plain_line, it.builds)),
         "difference": it.difference,
         "ranked": it.ranked,
         "reason": it.reason,

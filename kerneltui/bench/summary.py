@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
 
 from kerneltui.bench.records import Comparison, Contender, Measured, Point
 from kerneltui.records import Record
@@ -22,8 +25,8 @@ class Cell(Record):
 
     Steps in milliseconds, `spread` as a share of the median: half of what lies between the 10th and the 90th
     percentile; memory in bytes; `tokens` a second; `utilization` the share of what a large matrix product reaches on
-    this card. `difference` is how far it is from the reference (see `TOLERANCE`). `reason` says why there is no
-    figure, or why it is not ranked.
+    this card. `difference` is how far it is from the reference (see `TOLERANCE`). `builds` names the Hub kernels that
+    it really loaded, by commit and variant. `reason` says why there is no figure, or why it is not ranked.
     """
 
     contender: Contender
@@ -37,6 +40,7 @@ class Cell(Record):
     loss: float | None = None
     difference: float | None = None
     throttle: tuple[str, ...] = ()
+    builds: tuple[str, ...] = ()
     ranked: bool = False
     reason: str | None = None
 
@@ -68,7 +72,7 @@ def summarise(comparison: Comparison, measured: Mapping[Point, Measured]) -> Sum
         cells += [_cell(contender, length, those, reference) for contender, those in found if those]
     summary = Summary(contenders=comparison.contenders, lengths=comparison.lengths, cells=tuple(cells))
     first = {length: ranking[0].contender for length in comparison.lengths if (ranking := summary.ranking(length))}
-    return Summary(contenders=comparison.contenders, lengths=comparison.lengths, cells=tuple(cells), first=first)
+    return msgspec.structs.replace(summary, first=first)
 
 
 def _of(contender: Contender, length: int, measured: Mapping[Point, Measured]) -> list[Measured]:
@@ -112,9 +116,15 @@ def _cell(contender: Contender, length: int, found: list[Measured], reference: d
         loss=good[0].loss,
         difference=difference,
         throttle=tuple(sorted({reason for one in good for reason in one.throttle})),
+        builds=tuple(sorted({_build(kernel) for one in good for kernel in one.kernels})),
         ranked=not wrong,
         reason="it computes something else than the reference" if wrong else None,
     )
+
+
+def _build(kernel: Mapping[str, Any]) -> str:
+    name = kernel.get("repository") or kernel.get("name")
+    return f"{name} commit {kernel.get('commit')} build {kernel.get('variant')}"
 
 
 def _spread(steps: Sequence[float]) -> float:

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from kerneltui.facts.server import Server
     from kerneltui.plan.plan import Plan
 
-_WORDS = ".csv, .md or .svg"
+_FORMS = (".csv", ".md", ".svg")
 
 
 @click.command(context_settings=options.PASS_ON)
-@click.argument("trainer", required=False)
+@click.argument("trainer", default="sft")
 @options.arguments
 @click.option("--preset", help="guide, quick or kernels: what is compared where nothing else is said.")
 @click.option("--attention", help="Attention implementations: sdpa,eager,kernels-community/flash-attn2@v2")
@@ -38,13 +38,15 @@ _WORDS = ".csv, .md or .svg"
 @click.option("--warmup", type=click.IntRange(min=1), default=3, show_default=True, help="Steps before them.")
 @click.option("--rounds", type=click.IntRange(min=1), default=1, show_default=True, help="Processes for each point.")
 @click.option("--layers", type=click.IntRange(min=1), help="Keep the first layers of the model alone.")
-@click.option("--export", "exports", multiple=True, type=click.Path(path_type=Path), help=f"Write a file: {_WORDS}.")
+@click.option(
+    "--export", "exports", multiple=True, type=click.Path(path_type=Path), help=f"Write a file: {', '.join(_FORMS)}."
+)
 @click.option("--list", "listing", is_flag=True, help="List the benchmarks that were made here.")
 @options.gpus
 @options.python
 @options.as_json
 def bench(
-    trainer: str | None,
+    trainer: str,
     arguments: tuple[str, ...],
     preset: str | None,
     attention: str | None,
@@ -71,9 +73,7 @@ def bench(
     if listing:
         print_lines(_list())
         return
-    for path in exports:
-        if path.suffix not in (".csv", ".md", ".svg"):
-            raise UsageError(f"{path} has no form that can be written", hint=f"Let it end in {_WORDS}.")
+    _check_forms(exports)
     wanted = Wanted(
         preset=preset,
         attention=_words(attention),
@@ -85,15 +85,21 @@ def bench(
         rounds=rounds,
         layers=layers,
     )
-    if trainer is not None and trainer.startswith("-"):  # flags of TRL alone
+    if trainer.startswith("-"):  # flags of TRL alone
         trainer, arguments = "sft", (trainer, *arguments)
-    plan = plan_of(trainer or "sft", arguments)
+    plan = plan_of(trainer, arguments)
     machine = server_report(python, None, None)
     benchmark, store, environment = _prepare(wanted, plan, machine, gpu_numbers(gpus), python)
     finished = _measure(benchmark, store, environment, python, quiet=as_json)
     _show(benchmark, store, exports, as_json)
     if not finished:
         raise SystemExit(130)
+
+
+def _check_forms(paths: tuple[Path, ...]) -> None:
+    for path in paths:
+        if path.suffix not in _FORMS:
+            raise UsageError(f"{path} has no form that can be written", hint=f"Let it end in {', '.join(_FORMS)}.")
 
 
 def _prepare(

@@ -15,6 +15,8 @@ from .loaded import loaded_kernels
 # from rounding, and little enough to write down.
 _POSITIONS = 64
 _FEATURES = 32
+# What the configurations of mixtures of experts call their number.
+_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
 
 
 class Stopwatch(TrainerCallback):
@@ -135,12 +137,15 @@ def _decoder(model: Any) -> Any:
     return found if found is not None else getattr(model, model.base_model_prefix)
 
 
-def _flops_per_token(model: Any) -> float:
+def _flops_per_token(model: Any) -> float | None:
     """Return the FLOP of the weights for a token, forward and backward.
 
     2 for each weight forward, 2 for the gradient of its input, 2 for its own where it is trained; an embedding that is
-    only looked up has none (the usual count, Kaplan et al. 2020). Of experts all are counted as if they were used.
+    only looked up has none (the usual count, Kaplan et al. 2020). None for experts, of which a token uses a part.
     """
+    text = model.config.get_text_config()
+    if any(getattr(text, name, None) for name in _EXPERTS):
+        return None
     output = model.get_output_embeddings()
     tied = output is not None and output.weight is model.get_input_embeddings().weight
     skipped = None if tied else model.get_input_embeddings().weight

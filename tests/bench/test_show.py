@@ -10,9 +10,11 @@ from kerneltui.show_bench import describe, picture, point_line, to_csv, to_markd
 from tests.bench.made import KERNEL, SDPA, benchmark, by_point, comparison, failed, measured
 
 _GIB = 1 << 30
+_LOADED = {"repository": KERNEL.attention, "commit": "db6b5174", "variant": "torch211-cxx11-cu130"}
+_BUILD = f"{KERNEL.attention} commit db6b5174 build torch211-cxx11-cu130"
 _FOUND = by_point(
     measured(SDPA, 64, 10, 10, peak=2 * _GIB, throttle=("power cap",)),
-    measured(KERNEL, 64, 12, 12, peak=3 * _GIB, ready=2.5),
+    measured(KERNEL, 64, 12, 12, peak=3 * _GIB, ready=2.5, kernels=(_LOADED,)),
     measured(SDPA, 128, 40, 40, peak=4 * _GIB),
     failed(KERNEL, 128, "out_of_memory"),
 )
@@ -36,6 +38,7 @@ def test_the_picture_has_bars_and_tables() -> None:
     assert ["kernels-community/flash-attn2", "3.0", "–"] in words
     assert "Of the model's layers the first 4 alone, not scaled to the whole." in lines
     assert "✖ kernels-community/flash-attn2 at 128: out of memory" in lines
+    assert f"Loaded: {_BUILD}" in lines
     assert "Clocks were lowered (power cap): sdpa at 64" in lines
     assert "Loading kernels-community/flash-attn2 took 2.50 s the first time." in lines
 
@@ -49,6 +52,7 @@ def test_csv_has_a_line_a_cell_and_what_is_needed_to_repeat_it() -> None:
     assert len(rows) == 4
     assert rows[0]["attention"] == "sdpa" and float(rows[0]["step_ms"]) == 10
     assert {row["torch"] for row in rows} == {"2.11.0"} and {row["device"] for row in rows} == {"NVIDIA H200"}
+    assert [row["builds"] for row in rows] == ["", _BUILD, "", ""]
     assert rows[3]["reason"] == "out of memory"
 
 
