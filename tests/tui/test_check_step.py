@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from textual.pilot import Pilot
 
 from kerneltui import fetch
 from kerneltui.advice.situation import Situation
@@ -37,6 +38,17 @@ def _home_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HomeScreen, "_start_reading", lambda _: None)
 
 
+async def open_check(pilot: Pilot[Any], made: Situation, part: str) -> None:
+    """Open the wizard on a plan of which nothing is said, and wait for a part of its last step."""
+    screen = WizardScreen(made.plan)
+    await pilot.app.push_screen(screen)
+    await until(pilot, lambda: all(step.is_mounted for step in screen._steps))
+    await until(pilot, lambda: screen.query(part))
+    assessment = msgspec.structs.replace(assess(made), findings=())
+    screen.set_state(server=made.server, situation=made, assessment=assessment, busy=None)
+    await pilot.pause()
+
+
 def test_a_run_of_several_ranks_is_fetched_for_once_and_starts_offline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,13 +73,7 @@ def test_a_run_of_several_ranks_is_fetched_for_once_and_starts_offline(
         app = KerneltuiApp(Path(sys.executable), tmp_path)
         async with app.run_test(size=(120, 40)) as pilot:
             made = make_situation(given={"attn_implementation": "sdpa"}, processes=2)
-            screen = WizardScreen(made.plan)
-            await app.push_screen(screen)
-            await until(pilot, lambda: all(step.is_mounted for step in screen._steps))
-            await until(pilot, lambda: screen.query("#check-verdict"))
-            assessment = msgspec.structs.replace(assess(made), findings=())
-            screen.set_state(server=made.server, situation=made, assessment=assessment, busy=None)
-            await pilot.pause()
+            await open_check(pilot, made, "#check-verdict")
             await pilot.press("l")
             await until_shown(pilot, "50% of 0.0 MB")
             seen.set()
@@ -103,13 +109,7 @@ def test_one_key_tries_the_plan_and_a_proof_that_failed_asks_before_the_launch(
         app = KerneltuiApp(Path(sys.executable), tmp_path)
         async with app.run_test(size=(120, 40)) as pilot:
             made = make_situation(given={"attn_implementation": "sdpa"})
-            screen = WizardScreen(made.plan)
-            await app.push_screen(screen)
-            await until(pilot, lambda: all(step.is_mounted for step in screen._steps))
-            await until(pilot, lambda: screen.query("#check-proof"))
-            assessment = msgspec.structs.replace(assess(made), findings=())
-            screen.set_state(server=made.server, situation=made, assessment=assessment, busy=None)
-            await pilot.pause()
+            await open_check(pilot, made, "#check-proof")
             await pilot.press("p")
             await until_shown(pilot, "preflight: 2 of 5: dense 65")
             await pilot.press("l")
